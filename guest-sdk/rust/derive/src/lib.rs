@@ -1,0 +1,1 @@
+//! Derive macros of `keyrail-guest`.

@@ -1,0 +1,18 @@
+//! Brokers: where events, leases, state and the outbox live, and the fenced operations on them.
+//!
+//! The traits are what the engine knows. Whatever an owner does takes a [`Lease`], so an unfenced write cannot be written
+//! down. Every operation is one atomic step, checked whole before its first write.
+//!
+//! A call that failed with [`Error::Unavailable`] **may have happened**: the caller drops what it read ahead and takes
+//! again with `recover`.
+
+mod error;
+mod traits;
+
+pub mod wire;
+
+pub use error::{AcquireError, Error, FencedError, PublishError};
+pub use traits::{
+    Acquired, Backlog, Bell, Bells, Broker, CatalogStore, Commit, Committed, Heartbeat, Inspect, Leases, Log,
+    PartitionRow, Publication, Publish, Published, ReadySet, ReadySource, Routed, Router, StateRow, Taken,
+};

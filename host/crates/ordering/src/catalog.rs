@@ -1,0 +1,650 @@
+//! What is registered: categories with their key fields, handlers, message types; and the rules of registering.
+//!
+//! A catalog is a value. Registering answers with the next one, or with everything that is wrong at once; brokers only
+//! compare and set its version.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{CategoryName, GroupName, Key, KeyError, KeyRules, MessageName, NameError};
+
+/// What a field of a message holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldType {
+    /// A string.
+    Text,
+    /// A number without a fraction, of 64 bits.
+    Integer,
+    /// Any number.
+    Number,
+    /// True or false.
+    Boolean,
+    /// A string of RFC 3339.
+    Timestamp,
+    /// A list.
+    List,
+    /// An object.
+    Object,
+    /// A string of base64.
+    Binary,
+}
+
+impl FieldType {
+    fn matches(self, value: &Value) -> bool {
+        match self {
+            Self::Text | Self::Timestamp | Self::Binary => value.is_string(),
+            Self::Integer => value.is_i64() || value.is_u64(),
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+            Self::List => value.is_array(),
+            Self::Object => value.is_object(),
+        }
+    }
+}
+
+impl fmt::Display for FieldType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text",
+            Self::Integer => "an integer",
+            Self::Number => "a number",
+            Self::Boolean => "a boolean",
+            Self::Timestamp => "a timestamp",
+            Self::List => "a list",
+            Self::Object => "an object",
+            Self::Binary => "base64 text",
+        })
+    }
+}
+
+/// One field of a message type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// A direct member of the event's JSON object.
+    pub name: String,
+    /// What it holds.
+    pub kind: FieldType,
+    /// Whether every message carries it.
+    pub required: bool,
+}
+
+/// A type of event or command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageType {
+    /// Its category.
+    pub category: CategoryName,
+    /// Its name.
+    pub name: MessageName,
+    /// Its version.
+    pub version: u32,
+    /// Its fields.
+    pub fields: Vec<Field>,
+}
+
+/// Which field of a message a process manager correlates by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Correlation {
+    /// The category.
+    pub category: CategoryName,
+    /// The message type.
+    pub message: MessageName,
+    /// The field.
+    pub field: String,
+}
+
+/// What orders a handler's events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SequentialBy {
+    /// Nothing of its own.
+    Unordered,
+    /// The value of this field.
+    Field(String),
+    /// A process manager's correlation value.
+    Correlation(Vec<Correlation>),
+}
+
+/// What kind of handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Reacts to events.
+    EventHandler,
+    /// Carries out commands; one per command type.
+    CommandHandler,
+    /// Coordinates over several categories.
+    ProcessManager,
+}
+
+/// What a handler says of itself, with its names parsed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// The handler's name: its consumer group.
+    pub name: GroupName,
+    /// Its version, free text.
+    pub version: String,
+    /// Its role.
+    pub role: Role,
+    /// What it handles.
+    pub handles: Vec<MessageType>,
+    /// What orders its events.
+    pub sequential_by: SequentialBy,
+    /// Options as declared.
+    pub options: Vec<(String, String)>,
+}
+
+impl Metadata {
+    /// The categories it reads, each once, in order.
+    pub fn categories(&self) -> Vec<&CategoryName> {
+        let mut categories: Vec<_> = self.handles.iter().map(|message| &message.category).collect();
+        categories.sort();
+        categories.dedup();
+        categories
+    }
+
+    /// The field that it wants `message` to be partitioned by.
+    fn key_field(&self, message: &MessageType) -> Option<&str> {
+        match &self.sequential_by {
+            SequentialBy::Unordered => None,
+            SequentialBy::Field(field) => Some(field),
+            SequentialBy::Correlation(list) => list
+                .iter()
+                .find(|correlation| correlation.category == message.category && correlation.message == message.name)
+                .map(|correlation| correlation.field.as_str()),
+        }
+    }
+}
+
+/// A registered category.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CategoryEntry {
+    /// The field that partitions it; none for a category that is not partitioned.
+    pub key_field: Option<String>,
+    /// Its message types: name, then version, then fields.
+    pub messages: BTreeMap<MessageName, BTreeMap<u32, Vec<Field>>>,
+    /// The groups that consume it.
+    pub groups: Vec<GroupName>,
+}
+
+/// A registered handler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandlerEntry {
+    /// What it declared.
+    pub metadata: Metadata,
+    /// Hash of the component's bytes, in hex.
+    pub content_hash: String,
+}
+
+/// What a broker can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Whether it can partition streams by key and fence their owners.
+    pub stream_partitioning: bool,
+}
+
+/// Everything that is registered.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Catalog {
+    /// What a key must not be.
+    pub key_rules: KeyRules,
+    /// The categories.
+    pub categories: BTreeMap<CategoryName, CategoryEntry>,
+    /// The handlers.
+    pub handlers: BTreeMap<GroupName, HandlerEntry>,
+}
+
+/// One reason why a handler is refused, with what to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A name is not of its form.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// It handles nothing.
+    #[error("it handles no message type; declare at least one in `handles`")]
+    HandlesNothing,
+    /// A message type twice.
+    #[error("it declares {category}/{message} version {version} twice; declare it once")]
+    DeclaredTwice {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// Its version.
+        version: u32,
+    },
+    /// An unknown option that must be understood.
+    #[error("it demands the option {0:?}, which this host does not know; run it on a newer host")]
+    UnknownOption(String),
+    /// Role and `sequential-by` do not fit.
+    #[error("{0}")]
+    Role(&'static str),
+    /// The key field is not declared.
+    #[error(
+        "{category}/{message} has no field {field:?}, by which the handler is sequential; add the field to the type, \
+         required and text or integer, or name another in `sequential-by`"
+    )]
+    KeyFieldMissing {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// The field.
+        field: String,
+    },
+    /// The key field is optional.
+    #[error("the key field {field:?} of {category}/{message} is optional; make it required")]
+    KeyFieldOptional {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// The field.
+        field: String,
+    },
+    /// The key field has another type.
+    #[error("the key field {field:?} of {category}/{message} is {kind}; only text and integers can be keys")]
+    KeyFieldType {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// The field.
+        field: String,
+        /// What it is.
+        kind: FieldType,
+    },
+    /// A process manager does not say how a message correlates.
+    #[error("{category}/{message} has no entry in the correlation; name the field that holds the correlation value")]
+    NotCorrelated {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+    },
+    /// Another handler partitions the category by another field.
+    #[error(
+        "category {category} is partitioned by {existing:?} (declared by {holders}), not by {wanted:?}; a category has \
+         one key: use {existing:?}, or publish these events to a category of their own"
+    )]
+    KeyConflict {
+        /// The category.
+        category: CategoryName,
+        /// The field in force.
+        existing: String,
+        /// Who declared it.
+        holders: String,
+        /// What this handler wants.
+        wanted: String,
+    },
+    /// A message type exists with other fields.
+    #[error(
+        "{category}/{message} version {version} is declared by {holder} with other fields: {difference}; declare \
+             them alike, or raise the version"
+    )]
+    FieldsDiffer {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// Its version.
+        version: u32,
+        /// Who declared it.
+        holder: GroupName,
+        /// What differs.
+        difference: String,
+    },
+    /// A command has a handler already.
+    #[error("the command {category}/{message} is handled by {holder} already; a command has one handler")]
+    CommandTaken {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// Who handles it.
+        holder: GroupName,
+    },
+    /// The broker lacks a capability.
+    #[error(
+        "it is sequential by a key, and the broker does not offer STREAM_PARTITIONING; use the embedded broker or Redis 7"
+    )]
+    NotPartitioning,
+}
+
+/// Why an event was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// The category's name is not one.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// No handler is registered on the category.
+    #[error("unknown category {category:?}{}", listing(.known))]
+    UnknownCategory {
+        /// As given.
+        category: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// No handler declares the type.
+    #[error("unknown message type {message:?} in category {category}{}", listing(.known))]
+    UnknownMessage {
+        /// The category.
+        category: CategoryName,
+        /// As given.
+        message: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// No handler declares this version.
+    #[error("unknown version {version} of {category}/{message}{}", listing(.known))]
+    UnknownVersion {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// As given.
+        version: u32,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// The data is not a JSON object.
+    #[error("the data of {category}/{message} is not a JSON object: {why}")]
+    NotAnObject {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// What it is.
+        why: String,
+    },
+    /// A required field is not there.
+    #[error("field {field:?} of {category}/{message} is missing")]
+    FieldMissing {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// The field.
+        field: String,
+    },
+    /// A field has another type.
+    #[error("field {field:?} of {category}/{message} is not {expected}")]
+    FieldType {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// The field.
+        field: String,
+        /// What was declared.
+        expected: FieldType,
+    },
+    /// The key is not one.
+    #[error("field {field:?} of {category}/{message}: {error}")]
+    Key {
+        /// The category.
+        category: CategoryName,
+        /// The message type.
+        message: MessageName,
+        /// The key field.
+        field: String,
+        /// Why.
+        error: KeyError,
+    },
+}
+
+fn listing(names: &[String]) -> String {
+    if names.is_empty() { "; none is registered".into() } else { format!("; known: {}", names.join(", ")) }
+}
+
+/// An event that the catalog accepts, and where it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The category.
+    pub category: CategoryName,
+    /// The message type.
+    pub name: MessageName,
+    /// Its version.
+    pub version: u32,
+    /// The key, where the category is partitioned.
+    pub key: Option<Key>,
+    /// The field that the key came from: the broker compares it with the category's.
+    pub key_field: Option<String>,
+}
+
+impl Catalog {
+    /// The catalog with this handler in it, in place of an earlier version of the same name; or every reason against.
+    pub fn register(
+        &self,
+        metadata: &Metadata,
+        content_hash: &str,
+        capabilities: Capabilities,
+    ) -> Result<Self, Vec<Refusal>> {
+        let others: Vec<&Metadata> =
+            self.handlers.values().map(|handler| &handler.metadata).filter(|m| m.name != metadata.name).collect();
+        let mut refusals = declaration_refusals(metadata);
+        refusals.extend(self.conflicts(metadata, &others));
+        let partitioned = metadata.sequential_by != SequentialBy::Unordered;
+        if partitioned && !capabilities.stream_partitioning {
+            refusals.push(Refusal::NotPartitioning);
+        }
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        let mut next = self.clone();
+        let entry = HandlerEntry { metadata: metadata.clone(), content_hash: content_hash.into() };
+        next.handlers.insert(metadata.name.clone(), entry);
+        next.derive_categories();
+        Ok(next)
+    }
+
+    /// Checks an event and finds its key. Without a version the newest declared one is meant.
+    pub fn accept(
+        &self,
+        category: &str,
+        message: &str,
+        version: Option<u32>,
+        data: &[u8],
+    ) -> Result<Accepted, EventError> {
+        let (category, entry) =
+            self.categories.iter().find(|(name, _)| name.as_str() == category).ok_or_else(|| {
+                EventError::UnknownCategory {
+                    category: category.into(),
+                    known: self.categories.keys().map(ToString::to_string).collect(),
+                }
+            })?;
+        let (name, versions) = entry.messages.iter().find(|(name, _)| name.as_str() == message).ok_or_else(|| {
+            EventError::UnknownMessage {
+                category: category.clone(),
+                message: message.into(),
+                known: entry.messages.keys().map(ToString::to_string).collect(),
+            }
+        })?;
+        let newest = versions.last_key_value().map_or(0, |(version, _)| *version);
+        let version = version.unwrap_or(newest);
+        let fields = versions.get(&version).ok_or_else(|| EventError::UnknownVersion {
+            category: category.clone(),
+            message: name.clone(),
+            version,
+            known: versions.keys().map(ToString::to_string).collect(),
+        })?;
+        let not_an_object =
+            |why: String| EventError::NotAnObject { category: category.clone(), message: name.clone(), why };
+        let data: Value = serde_json::from_slice(data).map_err(|error| not_an_object(error.to_string()))?;
+        let data = data.as_object().ok_or_else(|| not_an_object("it is another JSON value".into()))?;
+        let key =
+            match &entry.key_field {
+                None => None,
+                Some(field) => Some(Key::from_json(data.get(field), &self.key_rules).map_err(|error| {
+                    EventError::Key { category: category.clone(), message: name.clone(), field: field.clone(), error }
+                })?),
+            };
+        for field in fields {
+            match data.get(&field.name) {
+                None | Some(Value::Null) if field.required => {
+                    return Err(EventError::FieldMissing {
+                        category: category.clone(),
+                        message: name.clone(),
+                        field: field.name.clone(),
+                    });
+                }
+                Some(value) if !value.is_null() && !field.kind.matches(value) => {
+                    return Err(EventError::FieldType {
+                        category: category.clone(),
+                        message: name.clone(),
+                        field: field.name.clone(),
+                        expected: field.kind,
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(Accepted {
+            category: category.clone(),
+            name: name.clone(),
+            version,
+            key,
+            key_field: entry.key_field.clone(),
+        })
+    }
+
+    fn conflicts(&self, metadata: &Metadata, others: &[&Metadata]) -> Vec<Refusal> {
+        let mut refusals = vec![];
+        let mut reported = vec![];
+        for message in &metadata.handles {
+            let (category, name, version) = (&message.category, &message.name, message.version);
+            let existing = self.categories.get(category).and_then(|entry| entry.key_field.as_deref());
+            if let (Some(wanted), Some(existing)) = (metadata.key_field(message), existing)
+                && wanted != existing
+                && !reported.contains(&category)
+            {
+                let declares =
+                    |m: &&&Metadata| m.handles.iter().any(|h| h.category == *category && m.key_field(h).is_some());
+                let mut holders: Vec<_> = others.iter().filter(declares).map(|m| m.name.to_string()).collect();
+                if holders.is_empty() {
+                    holders.push(format!("an earlier version of {}", metadata.name));
+                }
+                reported.push(category);
+                refusals.push(Refusal::KeyConflict {
+                    category: category.clone(),
+                    existing: existing.into(),
+                    holders: holders.join(", "),
+                    wanted: wanted.into(),
+                });
+            }
+            for other in others {
+                let same = |m: &&MessageType| m.category == *category && m.name == *name;
+                for theirs in other.handles.iter().filter(same) {
+                    if theirs.version == version && !same_fields(&theirs.fields, &message.fields) {
+                        refusals.push(Refusal::FieldsDiffer {
+                            category: category.clone(),
+                            message: name.clone(),
+                            version,
+                            holder: other.name.clone(),
+                            difference: difference(&theirs.fields, &message.fields),
+                        });
+                    }
+                }
+                let both = metadata.role == Role::CommandHandler && other.role == Role::CommandHandler;
+                if both && other.handles.iter().any(|m| same(&m)) {
+                    refusals.push(Refusal::CommandTaken {
+                        category: category.clone(),
+                        message: name.clone(),
+                        holder: other.name.clone(),
+                    });
+                }
+            }
+        }
+        refusals
+    }
+
+    /// Categories follow from the handlers; a key field once in force stays, since entries may lie under it.
+    fn derive_categories(&mut self) {
+        let mut categories: BTreeMap<CategoryName, CategoryEntry> = BTreeMap::new();
+        for (name, entry) in &self.categories {
+            let kept = CategoryEntry { key_field: entry.key_field.clone(), ..CategoryEntry::default() };
+            categories.insert(name.clone(), kept);
+        }
+        for handler in self.handlers.values() {
+            for message in &handler.metadata.handles {
+                let entry = categories.entry(message.category.clone()).or_default();
+                if let Some(field) = handler.metadata.key_field(message) {
+                    entry.key_field = Some(field.into());
+                }
+                let versions = entry.messages.entry(message.name.clone()).or_default();
+                versions.insert(message.version, message.fields.clone());
+                if !entry.groups.contains(&handler.metadata.name) {
+                    entry.groups.push(handler.metadata.name.clone());
+                }
+            }
+        }
+        self.categories = categories;
+    }
+}
+
+/// What is wrong with a declaration by itself.
+fn declaration_refusals(metadata: &Metadata) -> Vec<Refusal> {
+    let mut refusals = vec![];
+    if metadata.handles.is_empty() {
+        refusals.push(Refusal::HandlesNothing);
+    }
+    for (name, _) in &metadata.options {
+        if name.starts_with("must-") {
+            refusals.push(Refusal::UnknownOption(name.clone()));
+        }
+    }
+    match (metadata.role, &metadata.sequential_by) {
+        (Role::ProcessManager, SequentialBy::Field(_)) => refusals.push(Refusal::Role(
+            "it is a process manager and sequential by a field; a process manager is sequential by its correlation",
+        )),
+        (Role::EventHandler | Role::CommandHandler, SequentialBy::Correlation(_)) => refusals.push(Refusal::Role(
+            "it is sequential by a correlation; only a process manager is: set its role, or name a field",
+        )),
+        _ => {}
+    }
+    for (index, message) in metadata.handles.iter().enumerate() {
+        let (category, name) = (&message.category, &message.name);
+        let same = |m: &MessageType| m.category == *category && m.name == *name && m.version == message.version;
+        if metadata.handles[..index].iter().any(same) {
+            let (category, message, version) = (category.clone(), name.clone(), message.version);
+            refusals.push(Refusal::DeclaredTwice { category, message, version });
+            continue;
+        }
+        let Some(field) = metadata.key_field(message) else {
+            if matches!(metadata.sequential_by, SequentialBy::Correlation(_)) {
+                refusals.push(Refusal::NotCorrelated { category: category.clone(), message: name.clone() });
+            }
+            continue;
+        };
+        let (category, message_name, field_name) = (category.clone(), name.clone(), field.to_string());
+        match message.fields.iter().find(|f| f.name == field) {
+            None => {
+                refusals.push(Refusal::KeyFieldMissing { category, message: message_name, field: field_name });
+            }
+            Some(f) if !f.required => {
+                refusals.push(Refusal::KeyFieldOptional { category, message: message_name, field: field_name });
+            }
+            Some(f) if !matches!(f.kind, FieldType::Text | FieldType::Integer) => {
+                let kind = f.kind;
+                refusals.push(Refusal::KeyFieldType { category, message: message_name, field: field_name, kind });
+            }
+            Some(_) => {}
+        }
+    }
+    refusals
+}
+
+fn same_fields(a: &[Field], b: &[Field]) -> bool {
+    a.len() == b.len() && a.iter().all(|field| b.contains(field))
+}
+
+fn difference(theirs: &[Field], ours: &[Field]) -> String {
+    let describe = |f: &Field| format!("{} ({}{})", f.name, f.kind, if f.required { "" } else { ", optional" });
+    let only = |a: &[Field], b: &[Field]| {
+        let list: Vec<_> = a.iter().filter(|f| !b.contains(f)).map(describe).collect();
+        if list.is_empty() { "nothing more".into() } else { list.join(", ") }
+    };
+    format!("there {}, here {}", only(theirs, ours), only(ours, theirs))
+}

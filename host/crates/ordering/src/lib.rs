@@ -1,0 +1,26 @@
+//! What Keyrail decides: keys and names, what a catalog accepts, what a partition does next, when a failed event is
+//! tried again.
+//!
+//! Pure: no IO, no async, no clock, no randomness. Time and chance enter as arguments, so that all of it runs in a
+//! simulation. The engine performs what is decided here and feeds the answers back.
+
+mod catalog;
+mod effects;
+mod entry;
+mod key;
+mod lease;
+mod name;
+mod partition;
+mod retry;
+
+pub use catalog::{
+    Accepted, Capabilities, Catalog, CategoryEntry, Correlation, EventError, Field, FieldType, HandlerEntry,
+    MessageType, Metadata, Refusal, Role, SequentialBy,
+};
+pub use effects::{Effects, Outgoing, StateChange};
+pub use entry::{Content, Entry, EntryId, EntryRef, Event, Lane, ParseEntryIdError, StreamId};
+pub use key::{Key, KeyError, KeyRules};
+pub use lease::{AttemptsRecord, Generation, HaltCause, HaltRecord, Lease, OwnerId, PartitionId, PartitionSpec, Scope};
+pub use name::{CategoryName, GroupName, MessageName, NameError};
+pub use partition::{Effect, Failure, FailureKind, Input, Outcome, Partition, Policy};
+pub use retry::RetryPolicy;

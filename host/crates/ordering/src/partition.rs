@@ -1,0 +1,486 @@
+//! What the owner of a partition does next.
+//!
+//! [`Partition::step`] takes what happened and answers with what to do; the worker does it and feeds the outcome back.
+//! At most one effect that waits for the outside is under way at any time, so at most one event of the partition runs.
+//!
+//! Invariants: the head of the queue is the oldest unsettled entry that is known here, and the only one that is ever
+//! invoked, committed, failed or halted. The queue is a cache: after any call that may or may not have happened it is
+//! dropped and read again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::{AttemptsRecord, Content, Entry, EntryId, HaltCause, HaltRecord, RetryPolicy, StreamId};
+
+/// How a partition of this handler is run.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Tries and waits.
+    pub retry: RetryPolicy,
+    /// Entries to hold beyond the head; 0 reads one at a time.
+    pub read_ahead_max: usize,
+    /// How long a partition that was busy is kept once it has run dry.
+    pub linger_ms: u64,
+    /// Least wait after a broker call that failed, and after an event that could not be started.
+    pub pause_ms: u64,
+    /// The version of the handler, for the halt record.
+    pub handler_version: String,
+}
+
+/// What a call of the handler came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The handler is done: its effects are to be committed.
+    Done,
+    /// A try failed.
+    Failed(Failure),
+    /// The call could not start, or was cut short by the host for its own reasons. Uses no try.
+    Deferred,
+}
+
+/// A try that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// How.
+    pub kind: FailureKind,
+    /// What it said.
+    pub error: String,
+}
+
+/// The kinds of failed tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The handler asked for another try, perhaps not before some time.
+    Retry {
+        /// The wish.
+        after_ms: Option<u64>,
+    },
+    /// The handler said that no try can succeed.
+    Rejected,
+    /// The guest trapped.
+    Trap,
+    /// The guest used more CPU time or wall time than it may.
+    Timeout,
+    /// The guest wanted more memory than it may have.
+    Memory,
+    /// An emit or a state write was refused.
+    Refused,
+}
+
+impl FailureKind {
+    /// The kind's name in logs and records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry { .. } => "retry",
+            Self::Rejected => "reject",
+            Self::Trap => "trap",
+            Self::Timeout => "timeout",
+            Self::Memory => "memory",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// The lease is held. First input, once.
+    Acquired {
+        /// The first entries: everything pending, lowest first, then new ones.
+        entries: Vec<Arc<Entry>>,
+        /// What is known about the head's failures.
+        attempts: Option<AttemptsRecord>,
+        /// Per stream the id before the first of `entries`; none where the stream had no settled entry.
+        positions: Vec<(StreamId, EntryId)>,
+        /// Whether the broker may hold more.
+        more: bool,
+    },
+    /// The broker says that there is work for this partition.
+    Belled,
+    /// Answer to [`Effect::Take`].
+    Taken {
+        /// The entries. After a recovering take: everything pending, lowest first, then new ones.
+        entries: Vec<Arc<Entry>>,
+        /// What is known about the head's failures; only read after a recovering take.
+        attempts: Option<AttemptsRecord>,
+        /// Whether the broker may hold more.
+        more: bool,
+    },
+    /// Answer to [`Effect::Invoke`].
+    Handled {
+        /// What it came to.
+        outcome: Outcome,
+        /// Uniform in 0..=1, for the jitter.
+        chance: f64,
+    },
+    /// Answer to [`Effect::Commit`].
+    Committed {
+        /// New entries, if some were asked for.
+        entries: Vec<Arc<Entry>>,
+        /// Whether the broker may hold more.
+        more: bool,
+        /// Whether the lease went in the same step.
+        released: bool,
+    },
+    /// Answer to [`Effect::Fail`]: the attempt is on record.
+    FailRecorded,
+    /// Answer to [`Effect::Halt`] or [`Effect::Release`]: the lease is gone.
+    Released,
+    /// The lease is another's, or its time is up. Nothing may be done for the partition any more.
+    Fenced,
+    /// A broker call failed or timed out: it may have happened.
+    Uncertain,
+    /// Time has passed.
+    Tick,
+    /// The partition is to be given up as soon as no event runs.
+    Drain,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Read entries.
+    Take {
+        /// At most this many.
+        max: usize,
+        /// Read what is pending for this owner first, and the attempts record: an earlier answer was lost.
+        recover: bool,
+    },
+    /// Call the handler.
+    Invoke {
+        /// With this event.
+        entry: Arc<Entry>,
+        /// 1 for the first try.
+        attempt: u32,
+    },
+    /// Settle the head with the effects of the last call.
+    Commit {
+        /// The head.
+        entry: Arc<Entry>,
+        /// Read up to this many new entries in the same step.
+        take_max: usize,
+        /// Give the lease up in the same step if nothing is left.
+        release: bool,
+    },
+    /// Put a failed try on record.
+    Fail {
+        /// The head.
+        entry: Arc<Entry>,
+        /// Which try failed.
+        attempt: u32,
+        /// What it said.
+        error: String,
+        /// When the next is due.
+        after_ms: u64,
+    },
+    /// Let the partition stand still until an operator decides, and give the lease up.
+    Halt(HaltRecord),
+    /// Give the lease up, handing back what was read ahead.
+    Release,
+    /// Send [`Input::Tick`] at this time, unless something else happens before.
+    WakeAt(u64),
+    /// Ownership is over.
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    New,
+    Taking {
+        recover: bool,
+    },
+    Invoking,
+    Committing,
+    Failing {
+        after_ms: u64,
+    },
+    /// The head waits for its next try.
+    Waiting {
+        until_ms: u64,
+    },
+    /// Nothing to do; kept for a while because it was busy.
+    Lingering {
+        until_ms: u64,
+    },
+    /// A broker call failed; the truth is read again after a pause.
+    Recovering {
+        until_ms: u64,
+    },
+    Leaving,
+    Ended,
+}
+
+/// One ownership of one partition, from acquire to release.
+#[derive(Debug)]
+pub struct Partition {
+    policy: Policy,
+    phase: Phase,
+    queue: VecDeque<Arc<Entry>>,
+    positions: BTreeMap<StreamId, EntryId>,
+    /// Failed tries of the head.
+    attempts: u32,
+    /// Hosts that died on the head.
+    crashes: u32,
+    /// The broker may hold entries that are not in the queue.
+    more: bool,
+    draining: bool,
+    settled: u64,
+    /// Broker failures in a row.
+    failures: u32,
+}
+
+impl Partition {
+    /// A partition that is about to be told that it is owned.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            phase: Phase::New,
+            queue: VecDeque::new(),
+            positions: BTreeMap::new(),
+            attempts: 0,
+            crashes: 0,
+            more: false,
+            draining: false,
+            settled: 0,
+            failures: 0,
+        }
+    }
+
+    /// Whether the next [`Effect::Invoke`] needs an execution slot now. A partition that waits holds none.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { .. } | Phase::Lingering { .. } | Phase::Recovering { .. })
+    }
+
+    /// Takes what happened at `now_ms` and answers with what to do. An input that does not answer the effect under way is
+    /// a mistake of the caller's.
+    pub fn step(&mut self, now_ms: u64, input: Input) -> Vec<Effect> {
+        if self.phase == Phase::Ended {
+            return vec![];
+        }
+        match (self.phase, input) {
+            (_, Input::Fenced) => self.end(),
+            (_, Input::Uncertain) => self.recover(now_ms),
+            (phase, Input::Drain) => {
+                self.draining = true;
+                match phase {
+                    Phase::Waiting { .. } | Phase::Lingering { .. } | Phase::Recovering { .. } => self.leave(),
+                    _ => vec![],
+                }
+            }
+            (phase, Input::Belled) => {
+                self.more = true;
+                if matches!(phase, Phase::Lingering { .. }) { self.advance(now_ms) } else { vec![] }
+            }
+            (phase, Input::Tick) => self.tick(now_ms, phase),
+            (Phase::New, Input::Acquired { entries, attempts, positions, more }) => {
+                self.positions = positions.into_iter().collect();
+                self.more = more;
+                self.enqueue(entries);
+                self.recall(attempts);
+                self.resume(now_ms, 0)
+            }
+            (Phase::Taking { recover }, Input::Taken { entries, attempts, more }) => {
+                self.more = more;
+                self.failures = 0;
+                self.enqueue(entries);
+                let wait_ms = attempts.as_ref().map_or(0, |record| record.wait_ms);
+                if recover {
+                    self.recall(attempts);
+                }
+                self.resume(now_ms, if recover { wait_ms } else { 0 })
+            }
+            (Phase::Invoking, Input::Handled { outcome, chance }) => self.handled(now_ms, outcome, chance),
+            (Phase::Committing, Input::Committed { entries, more, released }) => {
+                self.queue.pop_front();
+                self.settled += 1;
+                self.failures = 0;
+                self.attempts = 0;
+                self.crashes = 0;
+                self.more = more;
+                if released {
+                    return self.end();
+                }
+                self.enqueue(entries);
+                self.advance(now_ms)
+            }
+            (Phase::Failing { after_ms }, Input::FailRecorded) => {
+                self.attempts += 1;
+                self.failures = 0;
+                self.wait(now_ms + after_ms)
+            }
+            (Phase::Leaving, Input::Released) => self.end(),
+            (phase, input) => panic!("a partition in {phase:?} was told {input:?}"),
+        }
+    }
+
+    fn tick(&mut self, now_ms: u64, phase: Phase) -> Vec<Effect> {
+        match phase {
+            Phase::Waiting { until_ms } | Phase::Lingering { until_ms } | Phase::Recovering { until_ms }
+                if now_ms < until_ms =>
+            {
+                vec![Effect::WakeAt(until_ms)]
+            }
+            Phase::Waiting { .. } => self.advance(now_ms),
+            Phase::Lingering { .. } => self.leave(),
+            Phase::Recovering { .. } => self.take(true),
+            _ => vec![],
+        }
+    }
+
+    fn handled(&mut self, now_ms: u64, outcome: Outcome, chance: f64) -> Vec<Effect> {
+        let failure = match outcome {
+            Outcome::Done => return self.commit(),
+            Outcome::Deferred if self.draining => return self.leave(),
+            Outcome::Deferred => return self.wait(now_ms + self.policy.pause_ms),
+            Outcome::Failed(failure) => failure,
+        };
+        let attempt = self.attempts + 1;
+        let wish = match failure.kind {
+            FailureKind::Rejected => {
+                self.attempts = attempt;
+                return self.halt(HaltCause::Rejected, failure.error);
+            }
+            FailureKind::Retry { after_ms } => after_ms,
+            _ => None,
+        };
+        if attempt >= self.policy.retry.attempts_max {
+            self.attempts = attempt;
+            return self.halt(HaltCause::Poison, failure.error);
+        }
+        let after_ms = self.policy.retry.backoff_ms(attempt, chance, wish);
+        self.phase = Phase::Failing { after_ms };
+        vec![Effect::Fail { entry: self.head(), attempt, error: failure.error, after_ms }]
+    }
+
+    /// After entries were read: waits if the head is not due yet.
+    fn resume(&mut self, now_ms: u64, wait_ms: u64) -> Vec<Effect> {
+        if wait_ms > 0 && !self.queue.is_empty() && !self.draining {
+            return self.wait(now_ms + wait_ms);
+        }
+        self.advance(now_ms)
+    }
+
+    /// Whatever comes next when nothing is under way.
+    fn advance(&mut self, now_ms: u64) -> Vec<Effect> {
+        if self.draining {
+            return self.leave();
+        }
+        let Some(head) = self.queue.front().cloned() else {
+            if self.more {
+                return self.take(false);
+            }
+            if self.was_busy() && self.policy.linger_ms > 0 {
+                let until_ms = now_ms + self.policy.linger_ms;
+                self.phase = Phase::Lingering { until_ms };
+                return vec![Effect::WakeAt(until_ms)];
+            }
+            return self.leave();
+        };
+        let gap = self.gap_before_head();
+        match &head.content {
+            Content::Missing => {
+                self.halt(HaltCause::Missing, "the entry was deleted or trimmed by somebody else".into())
+            }
+            _ if gap.is_some() => self.halt(HaltCause::Missing, gap.unwrap_or_default()),
+            Content::Undecodable(why) => self.halt(HaltCause::Undecodable, why.clone()),
+            Content::Event(_) if self.crashes >= self.policy.retry.crashes_max => {
+                let error = format!("{} hosts died while they handled this event", self.crashes);
+                self.halt(HaltCause::Crashed, error)
+            }
+            Content::Event(_) => {
+                self.phase = Phase::Invoking;
+                vec![Effect::Invoke { entry: head, attempt: self.attempts + 1 }]
+            }
+        }
+    }
+
+    fn commit(&mut self) -> Vec<Effect> {
+        self.phase = Phase::Committing;
+        let held = self.queue.len() - 1;
+        let refill = !self.draining && held <= self.policy.read_ahead_max / 2;
+        let take_max = if refill { (self.policy.read_ahead_max + 1 - held).max(1) } else { 0 };
+        let busy = self.settled > 0 && self.policy.linger_ms > 0;
+        let release = self.draining || (held == 0 && !busy);
+        vec![Effect::Commit { entry: self.head(), take_max, release }]
+    }
+
+    fn halt(&mut self, cause: HaltCause, error: String) -> Vec<Effect> {
+        self.phase = Phase::Leaving;
+        vec![Effect::Halt(HaltRecord {
+            head: self.head().at.clone(),
+            cause,
+            attempts: self.attempts,
+            error,
+            handler_version: self.policy.handler_version.clone(),
+        })]
+    }
+
+    fn take(&mut self, recover: bool) -> Vec<Effect> {
+        self.phase = Phase::Taking { recover };
+        vec![Effect::Take { max: self.policy.read_ahead_max + 1, recover }]
+    }
+
+    fn wait(&mut self, until_ms: u64) -> Vec<Effect> {
+        if self.draining {
+            return self.leave();
+        }
+        self.phase = Phase::Waiting { until_ms };
+        vec![Effect::WakeAt(until_ms)]
+    }
+
+    fn leave(&mut self) -> Vec<Effect> {
+        self.phase = Phase::Leaving;
+        vec![Effect::Release]
+    }
+
+    fn end(&mut self) -> Vec<Effect> {
+        self.phase = Phase::Ended;
+        self.queue.clear();
+        vec![Effect::End]
+    }
+
+    /// A call may or may not have happened: what is held here is worth nothing any more.
+    fn recover(&mut self, now_ms: u64) -> Vec<Effect> {
+        if self.phase == Phase::Leaving || self.draining {
+            // The lease lapses by itself; whatever was pending is claimed by the next owner.
+            return self.end();
+        }
+        self.queue.clear();
+        self.attempts = 0;
+        self.crashes = 0;
+        self.failures = self.failures.saturating_add(1);
+        let pause_ms = self.policy.pause_ms.saturating_mul(1 << self.failures.min(5));
+        let until_ms = now_ms + pause_ms;
+        self.phase = Phase::Recovering { until_ms };
+        vec![Effect::WakeAt(until_ms)]
+    }
+
+    fn enqueue(&mut self, entries: Vec<Arc<Entry>>) {
+        self.queue.extend(entries);
+    }
+
+    fn recall(&mut self, record: Option<AttemptsRecord>) {
+        let head = self.queue.front().map(|entry| &entry.at);
+        let record = record.filter(|record| Some(&record.head) == head);
+        self.attempts = record.as_ref().map_or(0, |record| record.attempts);
+        self.crashes = record.as_ref().map_or(0, |record| record.crashes);
+    }
+
+    fn head(&self) -> Arc<Entry> {
+        self.queue.front().expect("only called with a head in the queue").clone()
+    }
+
+    fn was_busy(&self) -> bool {
+        self.settled > 1
+    }
+
+    /// Sequences are contiguous, so a head that does not follow what came before tells of a loss. Moves the position on.
+    fn gap_before_head(&mut self) -> Option<String> {
+        let at = &self.queue.front()?.at;
+        let before = self.positions.insert(at.stream.clone(), at.id);
+        let before = before.filter(|before| *before != at.id && !before.is_followed_by(at.id))?;
+        // A gap that was reported once must be reported again until somebody settles it.
+        self.positions.insert(at.stream.clone(), before);
+        Some(format!("entries between {before} and {} were deleted or trimmed by somebody else", at.id))
+    }
+}

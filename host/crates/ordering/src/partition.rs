@@ -63,7 +63,7 @@ pub enum FailureKind {
     Timeout,
     /// The guest wanted more memory than it may have.
     Memory,
-    /// An emit or a state write was refused.
+    /// An emit was refused.
     Refused,
 }
 
@@ -276,18 +276,15 @@ impl Partition {
                 self.positions = positions.into_iter().collect();
                 self.more = more;
                 self.enqueue(entries);
-                self.recall(attempts);
-                self.resume(now_ms, 0)
+                let wait_ms = self.recall(attempts);
+                self.resume(now_ms, wait_ms)
             }
             (Phase::Taking { recover }, Input::Taken { entries, attempts, more }) => {
                 self.more = more;
                 self.failures = 0;
                 self.enqueue(entries);
-                let wait_ms = attempts.as_ref().map_or(0, |record| record.wait_ms);
-                if recover {
-                    self.recall(attempts);
-                }
-                self.resume(now_ms, if recover { wait_ms } else { 0 })
+                let wait_ms = if recover { self.recall(attempts) } else { 0 };
+                self.resume(now_ms, wait_ms)
             }
             (Phase::Invoking, Input::Handled { outcome, chance }) => self.handled(now_ms, outcome, chance),
             (Phase::Committing, Input::Committed { entries, more, released }) => {
@@ -459,11 +456,13 @@ impl Partition {
         self.queue.extend(entries);
     }
 
-    fn recall(&mut self, record: Option<AttemptsRecord>) {
+    /// Takes over what is on record about the head; answers with how long it still has to wait.
+    fn recall(&mut self, record: Option<AttemptsRecord>) -> u64 {
         let head = self.queue.front().map(|entry| &entry.at);
         let record = record.filter(|record| Some(&record.head) == head);
         self.attempts = record.as_ref().map_or(0, |record| record.attempts);
         self.crashes = record.as_ref().map_or(0, |record| record.crashes);
+        record.map_or(0, |record| record.wait_ms)
     }
 
     fn head(&self) -> Arc<Entry> {

@@ -1,0 +1,87 @@
+//! The wasmtime engine as this host sets it up, and the thread that ticks it.
+
+use std::time::Duration;
+
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails};
+
+use crate::{Settings, SetupError};
+
+/// Components that are compiled and described at the same time, beside the instances of `instances_max`.
+pub(crate) const LOADS_MAX: u32 = 2;
+/// Stack for host functions, below the guest's own. A guest that used up its stack may still be in one of them.
+const HOST_STACK_BYTES: usize = 1 << 20;
+/// What one component takes of the pool. A Rust component has 3 core instances, a JavaScript one 4, a Python one 14.
+const CORE_INSTANCES_EACH: u32 = 16;
+const MEMORIES_EACH: u32 = 2;
+const TABLES_EACH: u32 = 8;
+/// The address space that one memory takes in the pool, guard regions included.
+const MEMORY_SLOT_BYTES: u64 = 4 << 30;
+/// What the pool may reserve of the 128 TiB of a process.
+const POOL_SPACE_MAX_BYTES: u64 = 64 << 40;
+const PAGE_BYTES: usize = 64 << 10;
+
+/// An engine with a pool for the instances, or without one where the system does not give the address space.
+pub(crate) fn start(settings: &Settings) -> Result<Engine, SetupError> {
+    let engine = Engine::new(&pooled(settings)).or_else(|error| {
+        tracing::warn!("the pool of instances cannot be set up, they are made one by one: {error:#}");
+        Engine::new(&on_demand(settings))
+    });
+    let engine = engine.map_err(|error| SetupError::Engine(format!("{error:#}")))?;
+    tick(&engine, Duration::from_millis(settings.epoch_tick_ms))?;
+    Ok(engine)
+}
+
+fn common(settings: &Settings) -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .max_wasm_stack(settings.stack_max_bytes)
+        .async_stack_size(settings.stack_max_bytes + HOST_STACK_BYTES)
+        // The environment of the host must not change how it works.
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .wasm_memory64(false)
+        // An event that is tried again on another machine gives the same bits.
+        .relaxed_simd_deterministic(true)
+        .cranelift_nan_canonicalization(true);
+    config
+}
+
+fn pooled(settings: &Settings) -> Config {
+    let components = settings.instances_max + LOADS_MAX;
+    let memories_max = u32::try_from(POOL_SPACE_MAX_BYTES / MEMORY_SLOT_BYTES).unwrap_or(u32::MAX);
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(components)
+        .total_stacks(components)
+        .total_core_instances(components * CORE_INSTANCES_EACH)
+        .total_memories((components * MEMORIES_EACH).min(memories_max))
+        .total_tables(components * TABLES_EACH)
+        .max_memories_per_component(MEMORIES_EACH * 4)
+        .max_memory_size(settings.memory_max_bytes.next_multiple_of(PAGE_BYTES))
+        .table_elements(settings.table_elements_max);
+    let mut config = common(settings);
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// Memories that move as they grow take no more address space than they use.
+fn on_demand(settings: &Settings) -> Config {
+    let mut config = common(settings);
+    config.memory_reservation(0).memory_guard_size(0).memory_reservation_for_growth(1 << 20);
+    config
+}
+
+/// Ticks on a thread of its own, so that guests are interrupted however busy the async threads are. It ends with the
+/// engine.
+fn tick(engine: &Engine, every: Duration) -> Result<(), SetupError> {
+    let engine = engine.weak();
+    let ticker = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(every);
+        }
+    };
+    let thread = std::thread::Builder::new().name("keyrail-ticker".into()).spawn(ticker);
+    thread.map(drop).map_err(|error| SetupError::Engine(format!("no thread for the ticker: {error}")))
+}

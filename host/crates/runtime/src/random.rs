@@ -1,0 +1,104 @@
+//! Random numbers that are the same in every try of an event: SHA-256 of a seed and a counter. Not secret: whoever knows the
+//! group and the entry can compute them.
+
+use sha2::{Digest, Sha256};
+use wasmtime::component::HasData;
+use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
+
+/// The most that a guest may ask for at once.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// A seeded stream of bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Random {
+    seed: [u8; 32],
+    counter: u64,
+    block: [u8; 32],
+    /// How much of `block` is used.
+    used: usize,
+}
+
+impl Random {
+    /// From a seed in parts: `[a, b]` and `[ab]` differ.
+    pub(crate) fn new(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        Self { seed: hash.finalize().into(), counter: 0, block: [0; 32], used: 32 }
+    }
+
+    fn byte(&mut self) -> u8 {
+        if self.used == self.block.len() {
+            let hash = Sha256::new().chain_update(self.seed).chain_update(self.counter.to_be_bytes());
+            self.block = hash.finalize().into();
+            self.counter += 1;
+            self.used = 0;
+        }
+        self.used += 1;
+        self.block[self.used - 1]
+    }
+
+    fn bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        if len > BYTES_MAX {
+            wasmtime::bail!("the guest asked for {len} random bytes; at most {BYTES_MAX} are given at once");
+        }
+        Ok((0..len).map(|_| self.byte()).collect())
+    }
+
+    fn number(&mut self) -> u64 {
+        u64::from_be_bytes(std::array::from_fn(|_| self.byte()))
+    }
+}
+
+/// How the linker reaches it.
+pub(crate) struct HasRandom;
+
+impl HasData for HasRandom {
+    type Data<'a> = &'a mut Random;
+}
+
+impl random::Host for Random {
+    fn get_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.bytes(len)
+    }
+
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.number())
+    }
+}
+
+impl insecure::Host for Random {
+    fn get_insecure_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.bytes(len)
+    }
+
+    fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.number())
+    }
+}
+
+impl insecure_seed::Host for Random {
+    fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
+        Ok((self.number(), self.number()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
+        let draw = |parts: &[&[u8]]| Random::new(parts).bytes(100).unwrap();
+        assert_eq!(draw(&[b"group", b"1-0"]), draw(&[b"group", b"1-0"]));
+        assert_ne!(draw(&[b"group", b"1-0"]), draw(&[b"group", b"1-1"]));
+        assert_ne!(draw(&[b"ab"]), draw(&[b"a", b"b"]));
+    }
+
+    #[test]
+    fn a_giant_request_is_refused() {
+        assert!(Random::new(&[]).bytes(u64::MAX).is_err());
+    }
+}

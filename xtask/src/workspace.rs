@@ -1,0 +1,64 @@
+//! Where things are: the workspace, cargo, cargo's target folder.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::process;
+
+/// The folder of the workspace's `Cargo.toml`.
+pub(crate) fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_path_buf()
+}
+
+/// The cargo that runs this task.
+pub(crate) fn cargo() -> Command {
+    program("CARGO", "cargo")
+}
+
+/// Its rustc.
+pub(crate) fn rustc() -> Command {
+    program("RUSTC", "rustc")
+}
+
+fn program(variable: &str, name: &str) -> Command {
+    let mut command = Command::new(std::env::var_os(variable).unwrap_or_else(|| OsString::from(name)));
+    command.current_dir(root());
+    command
+}
+
+/// Cargo's target folder, whether by environment, configuration or default: cargo knows.
+pub(crate) fn target_dir() -> Result<PathBuf> {
+    let metadata = process::output(cargo().args(["metadata", "--no-deps", "--offline", "--format-version", "1"]))?;
+    let folder = json_text(&metadata, "target_directory").context("cargo metadata names no target_directory")?;
+    Ok(PathBuf::from(folder))
+}
+
+/// The text of a member of a JSON object. Not worth a JSON library: paths escape nothing but quotes and backslashes.
+fn json_text(json: &str, member: &str) -> Option<String> {
+    let start = json.find(&format!("\"{member}\":\""))? + member.len() + 4;
+    let mut text = String::new();
+    let mut characters = json[start..].chars();
+    loop {
+        match characters.next()? {
+            '"' => return Some(text),
+            '\\' => text.push(characters.next()?),
+            other => text.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::json_text;
+
+    #[test]
+    fn text_is_found_and_unescaped() {
+        let json = r#"{"packages":[],"target_directory":"C:\\work\\\"a\" target","version":1}"#;
+        assert_eq!(json_text(json, "target_directory").as_deref(), Some(r#"C:\work\"a" target"#));
+        assert_eq!(json_text(json, "workspace_root"), None);
+    }
+}

@@ -9,6 +9,12 @@
 mod error;
 mod traits;
 
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
+pub mod embedded;
+pub mod redis;
+#[cfg(any(test, feature = "contract"))]
+pub mod testing;
 pub mod wire;
 
 pub use error::{AcquireError, Error, FencedError, PublishError};

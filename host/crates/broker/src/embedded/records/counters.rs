@@ -1,0 +1,107 @@
+//! Counters: name → the highest number given out, or how many there are.
+//!
+//! Life: never removed. Loaded when the store opens and written once a batch; the writer is the only one that changes them.
+
+use std::collections::HashMap;
+
+use redb::{ReadableTable, Table, TableDefinition};
+
+use super::storage;
+use crate::{Error, ReadySource};
+
+pub(in crate::embedded) const TABLE: TableDefinition<&str, u64> = TableDefinition::new("counters");
+pub(in crate::embedded) const READY: TableDefinition<(&str, &str), u64> = TableDefinition::new("ready_counts");
+
+/// The present layout of all tables. A change that an older release cannot read raises it.
+pub(in crate::embedded) const FORMAT: u64 = 1;
+pub(in crate::embedded) const FORMAT_NAME: &str = "format";
+
+const NAMES: [&str; 5] = ["epoch", "generation", "ready", "outbox", "state"];
+const EPOCH: usize = 0;
+const GENERATION: usize = 1;
+const READY_NUMBER: usize = 2;
+const OUTBOX: usize = 3;
+const STATE: usize = 4;
+
+/// Numbers that only grow, and the sizes of the ready sets.
+#[derive(Debug, Default)]
+pub(in crate::embedded) struct Counters {
+    values: [u64; NAMES.len()],
+    /// Which of `values` are not written yet.
+    changed: [bool; NAMES.len()],
+    ready: HashMap<ReadySource, (u64, bool)>,
+}
+
+impl Counters {
+    pub(in crate::embedded) fn load(
+        table: &impl ReadableTable<&'static str, u64>,
+        ready: &impl ReadableTable<(&'static str, &'static str), u64>,
+    ) -> Result<Self, Error> {
+        let mut counters = Self::default();
+        for (value, name) in counters.values.iter_mut().zip(NAMES) {
+            *value = table.get(name).map_err(storage)?.map_or(0, |row| row.value());
+        }
+        for row in ready.iter().map_err(storage)? {
+            let (at, count) = row.map_err(storage)?;
+            let (group, category) = at.value();
+            counters.ready.insert(super::parse_source(group, category)?, (count.value(), false));
+        }
+        Ok(counters)
+    }
+
+    fn next(&mut self, which: usize) -> u64 {
+        self.values[which] += 1;
+        self.changed[which] = true;
+        self.values[which]
+    }
+
+    pub(in crate::embedded) fn next_epoch(&mut self) -> u64 {
+        self.next(EPOCH)
+    }
+
+    pub(in crate::embedded) fn next_generation(&mut self) -> u64 {
+        self.next(GENERATION)
+    }
+
+    pub(in crate::embedded) fn next_ready(&mut self) -> u64 {
+        self.next(READY_NUMBER)
+    }
+
+    pub(in crate::embedded) fn next_outbox(&mut self) -> u64 {
+        self.next(OUTBOX)
+    }
+
+    pub(in crate::embedded) fn next_state(&mut self) -> u64 {
+        self.next(STATE)
+    }
+
+    pub(in crate::embedded) fn ready_added(&mut self, source: &ReadySource) {
+        let (count, changed) = self.ready.entry(source.clone()).or_default();
+        *count += 1;
+        *changed = true;
+    }
+
+    pub(in crate::embedded) fn ready_removed(&mut self, source: &ReadySource) {
+        let (count, changed) = self.ready.entry(source.clone()).or_default();
+        *count = count.checked_sub(1).expect("only what was added is removed");
+        *changed = true;
+    }
+
+    pub(in crate::embedded) fn write(
+        &mut self,
+        table: &mut Table<&'static str, u64>,
+        ready: &mut Table<(&'static str, &'static str), u64>,
+    ) -> Result<(), Error> {
+        for (index, name) in NAMES.iter().enumerate() {
+            if std::mem::take(&mut self.changed[index]) {
+                table.insert(name, self.values[index]).map_err(storage)?;
+            }
+        }
+        for (source, (count, changed)) in &mut self.ready {
+            if std::mem::take(changed) {
+                ready.insert(super::source_key(source), *count).map_err(storage)?;
+            }
+        }
+        Ok(())
+    }
+}

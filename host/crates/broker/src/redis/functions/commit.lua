@@ -1,0 +1,98 @@
+-- keyrail_1_commit: settles the head with its effects, and reads on.
+--
+-- Keys:      the partition's streams
+-- Arguments: scope, collection, group, key, token, place of the stream, how many to read, release (1 or 0), trims (1 or
+--            0), n, the n ids that it settles; number of puts, name and value of each; number of removals, their names;
+--            number of emits, eight values of each: category, key, key field, id, type, version, headers, data
+-- Answer:    OK, more, released, place, entries; FENCED; NOT_HEAD and the head or ''; REFUSED and why
+-- Prevents:  effects of an owner that lost its lease, or of an entry that is not the head or was settled already: state,
+--            emits and settlement go together or not at all.
+
+local EMIT_FIELDS = 8
+-- A stream that never runs dry is trimmed once in so many entries.
+local TRIM_EVERY = 256
+
+local function keyrail_commit(keys, args)
+  local scope, collection, group, key, token = args[1], args[2], args[3], args[4], args[5]
+  local place, max, release, trims = tonumber(args[6]), tonumber(args[7]), args[8] == '1', args[9] == '1'
+  local stream = keys[place]
+
+  -- Checks.
+  if not is_owner(scope, group, token) then return { FENCED } end
+  local n = tonumber(args[10])
+  local pending = redis.pcall('XPENDING', stream, group, '-', '+', n + 1)
+  local failed = failure(pending)
+  if failed then
+    if is_missing_group(failed) then return { NOT_HEAD, '' } end
+    return { REFUSED, stream .. ': ' .. failed }
+  end
+  local ids = {}
+  for i = 1, n do
+    ids[i] = args[10 + i]
+    if not pending[i] or pending[i][1] ~= ids[i] then return { NOT_HEAD, pending[1] and pending[1][1] or '' } end
+  end
+  local at = 11 + n
+  local puts, removals, pairs_from = {}, {}, at + 1
+  for i = pairs_from, at + 2 * tonumber(args[at]) do puts[#puts + 1] = args[i] end
+  at = at + 2 * tonumber(args[at]) + 1
+  for i = at + 1, at + tonumber(args[at]) do removals[#removals + 1] = args[i] end
+  at = at + tonumber(args[at]) + 1
+  local emits = tonumber(args[at])
+  local state = state_name(scope, group)
+  if #puts > 0 or #removals > 0 then
+    local kind = redis.call('TYPE', state).ok
+    if kind ~= 'hash' and kind ~= 'none' then return { REFUSED, state .. ' holds a ' .. kind .. ', not a hash' } end
+  end
+  if emits > 0 then
+    local kind = redis.call('TYPE', OUTBOX).ok
+    if kind ~= 'stream' and kind ~= 'none' then return { REFUSED, OUTBOX .. ' holds a ' .. kind .. ', not a stream' } end
+  end
+
+  -- Writes. None of them can fail.
+  if #puts > 0 then
+    call_in_chunks({ 'HSET', state }, puts, 2)
+    redis.pcall('SADD', states_name(collection, group), key)
+  end
+  if #removals > 0 then call_in_chunks({ 'HDEL', state }, removals, 1) end
+  for emit = 0, emits - 1 do
+    local e = at + emit * EMIT_FIELDS
+    redis.call('XADD', OUTBOX, '*', 'category', args[e + 1], 'key', args[e + 2], 'key_field', args[e + 3],
+      'id', args[e + 4], 'type', args[e + 5], 'version', args[e + 6], 'headers', args[e + 7], 'data', args[e + 8])
+  end
+  if emits > 0 then redis.call('PUBLISH', OUTBOX, '') end
+  call_in_chunks({ 'XACK', stream, group }, ids, 1)
+  redis.call('DEL', attempts_name(scope, group))
+
+  -- Reading on.
+  local remains = #pending > n
+  local more, from, entries, dry = true, 0, {}, false
+  if max > 0 and not remains then
+    from, entries = read_first(keys, collection == PM and place % #keys + 1 or 1, group, token, max)
+    more = #entries == max
+    dry = #entries == 0
+  elseif max > 0 and place == 1 and collection ~= PM then
+    from, entries = 1, read_new(stream, group, token, max)
+    more = #entries == max
+  elseif not remains then
+    dry = true
+    for i = 1, #keys do dry = dry and not has_new(keys[i], group) end
+  end
+  local released = false
+  if dry then
+    local there = existing(keys)
+    dry = run_dry(there, collection, group, key, trims)
+    more = not dry
+    if dry and release then
+      redis.call('DEL', lease_name(scope, group))
+      -- Nothing is pending, so its name holds nothing.
+      for i = 1, #there do redis.pcall('XGROUP', 'DELCONSUMER', there[i], group, token) end
+      released = true
+    end
+  elseif trims then
+    local _, sequence = id_parts(ids[n])
+    if sequence % TRIM_EVERY < n then trim(stream) end
+  end
+  return { OK, more and 1 or 0, released and 1 or 0, from, entries }
+end
+
+redis.register_function{ function_name = 'keyrail_1_commit', callback = keyrail_commit, flags = { 'allow-oom' } }

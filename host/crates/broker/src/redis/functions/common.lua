@@ -1,0 +1,56 @@
+-- What every function shares: the first value of an answer, time, ids, the fence.
+
+-- Stands first in every answer; redis/decode.rs knows them.
+local OK, FENCED, NOT_HEAD, REFUSED, HELD, HALTED = 0, 1, 2, 3, 4, 5
+-- Values in one `unpack`, and rows in one read. Lua's stack ends a little above 8,000; 1,000 is our own limit.
+local CHUNK, PAGE = 800, 500
+
+-- Milliseconds since 1970 by the server's clock.
+local function now_ms()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- Numbers travel as text: Lua would write a large one as 1e+14.
+local function text(number) return string.format('%.0f', number) end
+
+-- What a `pcall` failed with, or nil.
+local function failure(reply)
+  if type(reply) == 'table' then return reply.err end
+end
+
+local function is_missing_group(failed) return string.sub(failed, 1, 7) == 'NOGROUP' end
+
+local function id_parts(id)
+  local epoch, sequence = string.match(id, '^(%d+)-(%d+)$')
+  return tonumber(epoch), tonumber(sequence)
+end
+
+-- Ids compare as two integers, never as text.
+local function id_less(a, b)
+  local a_epoch, a_sequence = id_parts(a)
+  local b_epoch, b_sequence = id_parts(b)
+  return a_epoch < b_epoch or (a_epoch == b_epoch and a_sequence < b_sequence)
+end
+
+local function id_after(id)
+  local epoch, sequence = id_parts(id)
+  return text(epoch) .. '-' .. text(sequence + 1)
+end
+
+local function exists(key) return redis.call('EXISTS', key) == 1 end
+
+-- The fence: whether the caller still owns the partition.
+local function is_owner(scope, group, token) return redis.call('GET', lease_name(scope, group)) == token end
+
+-- Calls `command key... values...` in pieces that `unpack` can take. `step` values belong together.
+local function call_in_chunks(head, values, step, tail)
+  local size = CHUNK - CHUNK % step
+  for from = 1, #values, size do
+    local call = {}
+    for i = 1, #head do call[i] = head[i] end
+    for i = from, math.min(from + size - 1, #values) do call[#call + 1] = values[i] end
+    if tail then call[#call + 1] = tail end
+    redis.call(unpack(call))
+  end
+end

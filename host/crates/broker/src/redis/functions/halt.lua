@@ -1,0 +1,27 @@
+-- keyrail_1_halt: lets a partition stand still on its head, and gives the lease up.
+--
+-- Keys:      the partition's streams
+-- Arguments: scope, collection, group, key, token, place of the stream, id, the record
+-- Answer:    OK; FENCED; NOT_HEAD and the head or ''; REFUSED and why
+-- Prevents:  a partition that is halted and owned, or halted by an owner that lost its lease.
+
+local function keyrail_halt(keys, args)
+  local scope, collection, group, key, token = args[1], args[2], args[3], args[4], args[5]
+  local stream, id = keys[tonumber(args[6])], args[7]
+  if not is_owner(scope, group, token) then return { FENCED } end
+  -- Where a hole was found the head may be lower than anything pending, or nothing may be.
+  local fault = head_fault(stream, group, id)
+  if fault and (fault[1] ~= NOT_HEAD or (fault[2] ~= '' and id_less(fault[2], id))) then return fault end
+  local halt, halted = halt_name(scope, group), halted_name(collection, group)
+  if failure(redis.pcall('SCARD', halted)) then return { REFUSED, halted .. ' is not a set' } end
+
+  redis.call('DEL', halt)
+  redis.call('HSET', halt, 'stream', stream, 'id', id, 'record', args[8])
+  redis.call('SADD', halted, key)
+  redis.pcall('ZREM', ready_name(collection, group), key)
+  redis.call('DEL', lease_name(scope, group))
+  hand_back(keys, group, token)
+  return { OK }
+end
+
+redis.register_function{ function_name = 'keyrail_1_halt', callback = keyrail_halt, flags = { 'allow-oom' } }

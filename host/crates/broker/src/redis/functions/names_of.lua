@@ -1,0 +1,19 @@
+-- keyrail_1_names: the names that this library builds, for the test that compares them with redis/keyspace.rs.
+--
+-- Keys:      none
+-- Arguments: collection, key, group, event id
+-- Answer:    the names
+-- Prevents:  the two drifting apart.
+
+local function keyrail_names(_, args)
+  local collection, key, group, id = args[1], args[2], args[3], args[4]
+  local scope = scope_name(collection, key)
+  return {
+    scope, lease_name(scope, group), attempts_name(scope, group), halt_name(scope, group), state_name(scope, group),
+    index_name(collection), groups_name(collection), seen_name(collection, id), ready_name(collection, group),
+    halted_name(collection, group), owners_name(collection, group), states_name(collection, group),
+    EPOCH, GENERATION, CATALOG, OUTBOX, ABANDONED,
+  }
+end
+
+redis.register_function{ function_name = 'keyrail_1_names', callback = keyrail_names, flags = { 'no-writes' } }

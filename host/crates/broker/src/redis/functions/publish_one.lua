@@ -1,0 +1,182 @@
+-- Publishing one event: shared by `keyrail_publish` and by the router, so that both mean the same.
+--
+-- Race that it prevents: a publisher between "the entry is in the stream" and "the group knows of it". Entry, index,
+-- ready sets and the memory of its id change in one step. Every check comes before the first write; what follows a
+-- write cannot fail.
+
+local PUBLISHED, DUPLICATE, STALE, UNWRITABLE = 0, 1, 2, 3
+local KEY_MAX, ID_MAX = 256, 256
+-- Ten years: the server refuses larger times, and would do so after the entry is written.
+local WINDOW_MAX = 315360000000
+
+-- Why a key cannot be one, or nil. Normalization is the caller's to check; Lua cannot.
+local function key_fault(key, backfill_word)
+  if #key == 0 then return 'the key is empty' end
+  if #key > KEY_MAX then return 'the key has ' .. #key .. ' bytes; at most ' .. KEY_MAX .. ' are allowed' end
+  if string.find(key, '[%c:{}]') or string.find(key, '\194[\128-\159]') then
+    return 'the key contains `:`, `{`, `}` or a control character'
+  end
+  if string.find(key, '^%s') or string.find(key, '%s$') then return 'the key begins or ends with white space' end
+  if key == 'dlq' or key == backfill_word or string.find(key, '^__.*__$') then return 'the key is a reserved word' end
+end
+
+-- What is registered on a category, read once a call: its key field ('' for none), its backfill word, its groups with
+-- their ready sets. Nil and a reason when the name is none.
+local function category_of(category, cache)
+  local known = cache[category]
+  if known then return known end
+  if #category > 64 or not string.find(category, '^[a-z][a-z0-9_.-]*$') then return nil, 'it is no category name' end
+  local fields = redis.pcall('HGETALL', groups_name(category))
+  if failure(fields) then return nil, failure(fields) end
+  known = { key_field = '', word = 'backfill', groups = {}, ready = {}, index = index_name(category) }
+  for i = 1, #fields, 2 do
+    if fields[i] == KEY_FIELD then
+      known.key_field = fields[i + 1]
+    elseif fields[i] == BACKFILL then
+      known.word = fields[i + 1]
+    else
+      known.groups[#known.groups + 1] = fields[i]
+      known.ready[#known.ready + 1] = fields[i + 1]
+    end
+  end
+  cache[category] = known
+  return known
+end
+
+-- Whether the key stands still for a group: then nobody is to be woken. Asked only when the key is not ready already.
+local function is_halted(known, i, category, key)
+  local group = known.groups[i]
+  local collection = known.ready[i] == ready_name(category, group) and category or PM
+  return redis.pcall('SISMEMBER', halted_name(collection, group), key) == 1
+end
+
+-- The epoch of the stream's last id: the index was lost, or an older one was restored.
+local function epoch_of(stream)
+  local info = redis.pcall('XINFO', 'STREAM', stream)
+  if failure(info) then return nil, failure(info) end
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then
+      local epoch = id_parts(info[i + 1])
+      return text(math.max(epoch, 1))
+    end
+  end
+end
+
+-- Appends to a stream that is there; answers with nothing when it is not.
+local function append(stream, epoch, event, at)
+  if event.headers == '' then
+    return redis.pcall('XADD', stream, 'NOMKSTREAM', epoch .. '-*', 'id', event.id, 'type', event.type,
+      'version', event.version, 'at', at, 'data', event.data)
+  end
+  return redis.pcall('XADD', stream, 'NOMKSTREAM', epoch .. '-*', 'id', event.id, 'type', event.type,
+    'version', event.version, 'at', at, 'headers', event.headers, 'data', event.data)
+end
+
+local function begin(stream, epoch, event, at)
+  local call = { 'XADD', stream, epoch .. '-*', 'id', event.id, 'type', event.type, 'version', event.version, 'at', at }
+  if event.headers ~= '' then
+    call[#call + 1] = 'headers'
+    call[#call + 1] = event.headers
+  end
+  call[#call + 1] = 'data'
+  call[#call + 1] = event.data
+  return redis.pcall(unpack(call))
+end
+
+-- A stream that begins anew has nothing to do with what an earlier one of that name left behind.
+local function forget(stream, category, key, known)
+  for i = 1, #known.groups do
+    if known.ready[i] == ready_name(category, known.groups[i]) then
+      local scope = scope_name(category, key)
+      if redis.pcall('HGET', attempts_name(scope, known.groups[i]), 'stream') == stream then
+        redis.call('DEL', attempts_name(scope, known.groups[i]))
+      end
+      if redis.pcall('HGET', halt_name(scope, known.groups[i]), 'stream') == stream then
+        redis.call('DEL', halt_name(scope, known.groups[i]))
+        redis.pcall('SREM', halted_name(category, known.groups[i]), key)
+      end
+    end
+  end
+end
+
+-- `event`: stream, category, key ('' for none), key_field ('' for none), backfill, window (ms, a number), id, type,
+-- version, headers ('' for none), data. Answers with PUBLISHED or DUPLICATE and the entry's id, STALE and the key field
+-- in force, or UNWRITABLE and the reason.
+local function publish_one(event, cache, now)
+  local category, key = event.category, event.key
+  local known, fault = category_of(category, cache)
+  if not known then return UNWRITABLE, 'category ' .. category .. ': ' .. fault end
+  if event.key_field ~= known.key_field then return STALE, known.key_field end
+
+  -- Checks.
+  if #event.id == 0 or #event.id > ID_MAX then
+    return UNWRITABLE, 'the event id has ' .. #event.id .. ' bytes, not 1 to ' .. ID_MAX
+  end
+  if not string.find(event.type, '^%a[%w_.-]*$') or not string.find(event.version, '^%d+$') then
+    return UNWRITABLE, 'the type or the version is not one'
+  end
+  local stream = category
+  local field = key
+  if known.key_field ~= '' then
+    fault = key_fault(key, known.word)
+    if fault then return UNWRITABLE, fault end
+    stream = scope_name(category, key)
+  elseif key ~= '' then
+    return UNWRITABLE, 'category ' .. category .. ' is not partitioned, and the event has a key'
+  end
+  if event.backfill then
+    stream = stream .. ':' .. known.word
+    field = field .. ':' .. known.word
+  end
+  if event.stream and event.stream ~= stream then
+    return UNWRITABLE, 'the event belongs into ' .. stream .. ', not into ' .. event.stream
+  end
+  local seen = event.window > 0 and seen_name(category, event.id)
+  if seen then
+    local first = redis.pcall('GET', seen)
+    if failure(first) then return UNWRITABLE, seen .. ': ' .. failure(first) end
+    if first then return DUPLICATE, first end
+  end
+  local epoch = redis.pcall('HGET', known.index, field)
+  if failure(epoch) then return UNWRITABLE, known.index .. ': ' .. failure(epoch) end
+  local wake = {}
+  if key ~= '' then
+    for i = 1, #known.ready do
+      local due = redis.pcall('ZSCORE', known.ready[i], key)
+      if failure(due) then return UNWRITABLE, known.ready[i] .. ': ' .. failure(due) end
+      if not due and not is_halted(known, i, category, key) then wake[#wake + 1] = known.ready[i] end
+    end
+  end
+
+  -- The first write is one that may be refused: a key of another type, an id that is not above the last one.
+  local at = text(now)
+  local id = false
+  if epoch and epoch ~= '0' then
+    id = append(stream, epoch, event, at)
+  end
+  if not id or failure(id) then
+    if exists(stream) then
+      local last
+      last, fault = epoch_of(stream)
+      if not last then return UNWRITABLE, stream .. ': ' .. fault end
+      id = append(stream, last, event, at)
+      if not id or failure(id) then return UNWRITABLE, stream .. ': ' .. (failure(id) or 'it is gone') end
+      redis.call('HSET', known.index, field, last)
+    else
+      epoch = redis.pcall('INCR', EPOCH)
+      if failure(epoch) then return UNWRITABLE, EPOCH .. ': ' .. failure(epoch) end
+      epoch = text(epoch)
+      id = begin(stream, epoch, event, at)
+      if failure(id) then return UNWRITABLE, stream .. ': ' .. failure(id) end
+      redis.call('HSET', known.index, field, epoch)
+      if field ~= key and key ~= '' then redis.call('HSETNX', known.index, key, '0') end
+      if key ~= '' then forget(stream, category, key, known) end
+    end
+  end
+  for i = 1, #wake do
+    redis.call('ZADD', wake[i], 'NX', '0', key)
+    redis.call('PUBLISH', wake[i], key)
+  end
+  if seen then redis.call('SET', seen, id, 'PX', text(math.min(event.window, WINDOW_MAX))) end
+  return PUBLISHED, id
+end

@@ -1,0 +1,54 @@
+-- keyrail_1_rows: partitions as an operator sees them.
+--
+-- Keys:      none: a look
+-- Arguments: collection, group, number of streams a partition, then of each: key, its streams
+-- Answer:    of each: last id or '', settled id or '', waiting, lease or '', last owner or '', attempts, halt record or ''
+-- Prevents:  rows whose columns do not belong together.
+
+-- Entries after a group's last one, where the server cannot say.
+local COUNTED_MAX = 10000
+
+local function look(stream, group)
+  local last, settled, waiting = '', '', 0
+  if redis.call('TYPE', stream).ok ~= 'stream' then return last, settled, waiting end
+  local info = redis.call('XINFO', 'STREAM', stream)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then last = info[i + 1] end
+  end
+  local mine = group_info(stream, group)
+  if not mine then return last, settled, redis.call('XLEN', stream) end
+  settled = mine['last-delivered-id']
+  waiting = mine.lag or #redis.call('XRANGE', stream, '(' .. settled, '+', 'COUNT', COUNTED_MAX)
+  if mine.pending > 0 then
+    waiting = waiting + mine.pending
+    local epoch, sequence = id_parts(redis.call('XPENDING', stream, group)[2])
+    settled = sequence > 0 and text(epoch) .. '-' .. text(sequence - 1) or ''
+  end
+  if settled == '0-0' then settled = '' end
+  return last, settled, waiting
+end
+
+local function keyrail_rows(_, args)
+  local collection, group, streams = args[1], args[2], tonumber(args[3])
+  local rows = {}
+  for at = 4, #args, streams + 1 do
+    local key = args[at]
+    local scope = scope_name(collection, key)
+    local last, settled, waiting = '', '', 0
+    for i = 1, streams do
+      local l, s, w = look(args[at + i], group)
+      if i == 1 then last, settled = l, s end
+      waiting = waiting + w
+    end
+    rows[#rows + 1] = {
+      last, settled, text(waiting),
+      redis.call('GET', lease_name(scope, group)) or '',
+      redis.call('HGET', owners_name(collection, group), key) or '',
+      redis.call('HGET', attempts_name(scope, group), 'attempts') or '0',
+      redis.call('HGET', halt_name(scope, group), 'record') or '',
+    }
+  end
+  return rows
+end
+
+redis.register_function{ function_name = 'keyrail_1_rows', callback = keyrail_rows, flags = { 'no-writes' } }

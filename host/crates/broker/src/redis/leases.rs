@@ -1,0 +1,148 @@
+//! Owning partitions, and finding those that need an owner.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use keyrail_ordering::{Generation, Lease, OwnerId, PartitionSpec};
+
+use super::connection::Connection;
+use super::decode::{self, Answer, Status};
+use super::functions::{self, Call};
+use super::keyspace::{self, Listing, Part};
+use super::{READ_MAX, RedisBroker, TIME_MAX_MS, bells};
+use crate::{AcquireError, Acquired, Bells, Error, Heartbeat, Leases, ReadySet, ReadySource, wire};
+
+/// Leases in one call.
+const RENEW_MAX: usize = 200;
+
+#[async_trait]
+impl Leases for RedisBroker {
+    async fn acquire(
+        &self,
+        partition: Arc<PartitionSpec>,
+        owner: &OwnerId,
+        ttl_ms: u64,
+        take_max: usize,
+    ) -> Result<Acquired, AcquireError> {
+        let names = self.stream_names(&partition);
+        let mut call = Self::partition_call("keyrail_1_acquire", &partition, &names);
+        call.arg(owner.as_str())
+            .arg(ttl_ms.clamp(1, TIME_MAX_MS))
+            .arg(take_max.clamp(1, READ_MAX))
+            .arg(self.highest.load(Ordering::Relaxed))
+            .flag(!self.settings.keep_settled);
+        let mut answer = Answer::of(self.call(&call).await.map_err(Error::from)?)?;
+        match answer.status()? {
+            Status::Ok => Ok(self.acquired(partition, owner, &names, answer)?),
+            Status::Held => Err(AcquireError::Held { holder: answer.text()? }),
+            Status::Halted => Err(AcquireError::Halted(Box::new(wire::decode(&answer.bytes()?)?))),
+            Status::Refused => Err(Error::Refused(answer.text()?).into()),
+            other => Err(Error::Corrupt(format!("acquire answered {other:?}")).into()),
+        }
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), Error> {
+        let names = self.stream_names(&lease.partition);
+        let mut call = Self::partition_call("keyrail_1_release", &lease.partition, &names);
+        call.arg(lease.token());
+        self.call(&call).await?;
+        Ok(())
+    }
+
+    fn heartbeat(&self) -> Box<dyn Heartbeat> {
+        Box::new(RedisHeartbeat { connection: Connection::new(self.client.clone(), self.timeouts()) })
+    }
+
+    async fn ready(&self, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error> {
+        let mut call = Call::new("keyrail_1_ready", 1);
+        call.arg(keyspace::listing(source, Listing::Ready))
+            .arg(keyspace::collection(source))
+            .arg(source.group().as_str())
+            .arg(cursor)
+            .arg(limit.max(1));
+        let mut answer = Answer::of(self.call(&call).await?)?;
+        let next = answer.text()?;
+        let next = if next.is_empty() {
+            None
+        } else {
+            Some(next.parse().map_err(|_| Error::Corrupt(format!("ready answered with the cursor {next:?}")))?)
+        };
+        let rules = self.rules();
+        let mut listed = answer.list()?;
+        let mut keys = Vec::with_capacity(listed.len());
+        while !listed.is_empty() {
+            keys.extend(keyspace::stored_key(&listed.text()?, &rules));
+        }
+        Ok(ReadySet { keys, next })
+    }
+
+    async fn bells(&self, sources: Vec<ReadySource>) -> Result<Bells, Error> {
+        Ok(bells::listen(self.client.clone(), self.timeouts(), &sources, self.rules()))
+    }
+}
+
+impl RedisBroker {
+    fn acquired(
+        &self,
+        partition: Arc<PartitionSpec>,
+        owner: &OwnerId,
+        names: &[String],
+        mut answer: Answer,
+    ) -> Result<Acquired, Error> {
+        let generation = answer.number()?;
+        self.saw_generation(generation);
+        let more = answer.flag()?;
+        let mut listed = answer.list()?;
+        let mut positions = vec![];
+        while !listed.is_empty() {
+            let place = listed.number()? as usize;
+            let id = listed.text()?;
+            let stream = place.checked_sub(1).and_then(|place| partition.streams.get(place));
+            if let (Some(stream), Some(id)) = (stream, decode::entry_id(&id)?) {
+                positions.push((stream.clone(), id));
+            }
+        }
+        let attempts = decode::attempts(answer.optional_list()?, &partition.streams, names)?;
+        let state = match answer.optional_list()? {
+            None => None,
+            Some(mut listed) => {
+                let mut state = Vec::with_capacity(listed.len() / 2);
+                while !listed.is_empty() {
+                    state.push((listed.text()?, listed.bytes()?));
+                }
+                Some(state)
+            }
+        };
+        let entries = decode::segments(answer.list()?, &partition.streams)?;
+        let lease = Lease { partition, owner: owner.clone(), generation: Generation(generation) };
+        Ok(Acquired { lease, entries, attempts, positions, more, state })
+    }
+}
+
+/// Renews over a connection of its own, which opens at the first call, on the thread that makes it.
+struct RedisHeartbeat {
+    connection: Connection,
+}
+
+#[async_trait]
+impl Heartbeat for RedisHeartbeat {
+    async fn renew(&mut self, leases: &[Lease], ttl_ms: u64) -> Result<Vec<bool>, Error> {
+        let mut held = Vec::with_capacity(leases.len());
+        for some in leases.chunks(RENEW_MAX) {
+            let mut call = Call::new("keyrail_1_renew", some.len());
+            for lease in some {
+                call.arg(keyspace::part(&lease.partition.id, Part::Lease));
+            }
+            call.arg(ttl_ms.clamp(1, TIME_MAX_MS));
+            for lease in some {
+                call.arg(lease.token());
+            }
+            let mut answer = Answer::of(functions::call(&self.connection, &call).await?)?;
+            for _ in some {
+                held.push(answer.flag()?);
+            }
+        }
+        Ok(held)
+    }
+}

@@ -1,0 +1,132 @@
+//! The broker on Redis 7 or Valkey. Every operation of the traits is one Function on the server; this side writes its
+//! arguments and reads its answer.
+//!
+//! Owns: the names (`keyspace`), the Lua libraries (`functions`), connections. Must not know: what an event means, when
+//! a try is due again, who should own what.
+//! Invariant: nothing per key is kept here. What is kept is a cache of the key rules and the highest generation seen.
+
+mod bells;
+mod catalog;
+mod checks;
+mod connection;
+mod decode;
+mod functions;
+mod inspect;
+pub mod keyspace;
+mod leases;
+mod log;
+mod publish;
+mod router;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use keyrail_ordering::{KeyRules, PartitionSpec};
+use redis::{Client, IntoConnectionInfo, Value};
+
+use crate::{Broker, Error};
+use connection::{Connection, Failure, Timeouts};
+use functions::Call;
+
+/// Ten years. The server refuses larger times, some of them after it has written.
+const TIME_MAX_MS: u64 = 315_360_000_000;
+/// Entries in one read: it holds the whole server up while it runs.
+const READ_MAX: usize = 1_000;
+
+/// How the broker talks to the server.
+#[derive(Debug, Clone)]
+pub struct RedisSettings {
+    /// How long to wait for a connection.
+    pub connect_timeout_ms: u64,
+    /// How long to wait for an answer. Past it a call may have happened.
+    pub response_timeout_ms: u64,
+    /// Keep entries that every group has settled.
+    pub keep_settled: bool,
+}
+
+impl Default for RedisSettings {
+    fn default() -> Self {
+        Self { connect_timeout_ms: 5_000, response_timeout_ms: 5_000, keep_settled: false }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct RedisBroker {
+    client: Client,
+    connection: Connection,
+    settings: RedisSettings,
+    address: String,
+    /// As the catalog has them; what names the backfill lane.
+    rules: RwLock<Arc<KeyRules>>,
+    /// The highest generation seen: a server that lost its counter must not begin again below it.
+    highest: AtomicU64,
+}
+
+impl RedisBroker {
+    /// Connects, checks that the server can be used, and loads the functions. `url` is
+    /// `redis://[user:password@]host[:port][/database]`.
+    pub async fn connect(url: &str, settings: RedisSettings) -> Result<Self, Error> {
+        let unusable = |error: redis::RedisError| {
+            Error::Unusable(format!(
+                "the broker's address is not usable: {error}; write redis://[user:password@]host[:port][/database]"
+            ))
+        };
+        let info = url.into_connection_info().map_err(unusable)?;
+        let info = info.set_tcp_settings(redis::io::tcp::TcpSettings::default().set_nodelay(true));
+        let address = format!("redis://{}/{}", info.addr(), info.redis_settings().db());
+        let client = Client::open(info).map_err(unusable)?;
+        let timeouts = Timeouts { connect_ms: settings.connect_timeout_ms, response_ms: settings.response_timeout_ms };
+        let connection = Connection::new(client.clone(), timeouts);
+        checks::server(&connection, &address).await?;
+        let broker =
+            Self { client, connection, settings, address, rules: RwLock::default(), highest: AtomicU64::new(0) };
+        broker.read_catalog().await?;
+        Ok(broker)
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        Timeouts { connect_ms: self.settings.connect_timeout_ms, response_ms: self.settings.response_timeout_ms }
+    }
+
+    async fn call(&self, call: &Call) -> Result<Value, Failure> {
+        functions::call(&self.connection, call).await
+    }
+
+    fn rules(&self) -> Arc<KeyRules> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_rules(&self, rules: &KeyRules) {
+        let mut present = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        if **present != *rules {
+            *present = Arc::new(rules.clone());
+        }
+    }
+
+    fn saw_generation(&self, generation: u64) {
+        self.highest.fetch_max(generation, Ordering::Relaxed);
+    }
+
+    fn stream_names(&self, partition: &PartitionSpec) -> Vec<String> {
+        let rules = self.rules();
+        partition.streams.iter().map(|id| keyspace::stream(id, &rules)).collect()
+    }
+
+    /// A function call on a partition: its streams as keys, then scope, collection, group and key.
+    fn partition_call(function: &'static str, partition: &PartitionSpec, streams: &[String]) -> Call {
+        let mut call = Call::new(function, streams.len());
+        for name in streams {
+            call.arg(name);
+        }
+        let id = &partition.id;
+        call.arg(keyspace::scope(id)).arg(keyspace::collection_of(id)).arg(id.group.as_str()).arg(id.key().as_str());
+        call
+    }
+}
+
+impl Broker for RedisBroker {
+    fn address(&self) -> String {
+        self.address.clone()
+    }
+}

@@ -1,0 +1,213 @@
+//! Names and what lies under them.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use keyrail_broker::redis::keyspace::{self, Listing, Part};
+use keyrail_broker::{Bell, CatalogStore, Error, Inspect, Leases, Log, Publish, ReadySource};
+use keyrail_ordering::{EntryId, Lane, PartitionId, PartitionSpec, Scope, StreamId};
+
+use crate::world::*;
+
+#[tokio::test]
+async fn lua_and_rust_build_the_same_names() {
+    let world = World::new().await;
+    for source in [source(), ReadySource::ProcessManager { group: group("h") }] {
+        let scope = match &source {
+            ReadySource::Category { category, .. } => Scope::Key { category: category.clone(), key: key("k") },
+            ReadySource::ProcessManager { .. } => Scope::Correlation { value: key("k") },
+        };
+        let id = PartitionId { group: group("h"), scope };
+        let collection = keyspace::collection(&source);
+        let lua = world.cli(&format!("FCALL_RO keyrail_1_names 0 {collection} k h e1")).await;
+        let redis::Value::Array(lua) = lua else { panic!() };
+        let lua: Vec<String> = lua.into_iter().map(|name| redis::from_redis_value(name).unwrap()).collect();
+        let mut rust = vec![keyspace::scope(&id)];
+        rust.extend([Part::Lease, Part::Attempts, Part::Halt, Part::State].map(|part| keyspace::part(&id, part)));
+        assert_eq!(lua[..5], rust);
+        if collection == "order" {
+            let order = category("order");
+            let of_category = [keyspace::index(&order), keyspace::groups(&order), keyspace::seen(&order, "e1")];
+            assert_eq!(lua[5..8], of_category);
+        }
+        let lists = [Listing::Ready, Listing::Halted, Listing::Owners, Listing::States];
+        assert_eq!(lua[8..12], lists.map(|list| keyspace::listing(&source, list)));
+        let fixed = [keyspace::EPOCH, keyspace::GENERATION, keyspace::CATALOG, keyspace::OUTBOX, keyspace::ABANDONED];
+        assert_eq!(lua[12..], fixed);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_readable_with_redis_cli() {
+    let world = World::new().await;
+    let mut publication = event("order", "k1", "e1");
+    publication.event.headers.push(("trace".into(), "7".into()));
+    world.a.publish(vec![publication]).await.unwrap();
+    let redis::Value::Array(rows) = world.cli("XRANGE order:k1 - +").await else { panic!() };
+    let (id, fields): (String, Vec<(String, String)>) = redis::from_redis_value(rows[0].clone()).unwrap();
+    assert_eq!(id.parse::<EntryId>().unwrap().sequence, 0);
+    let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["id", "type", "version", "at", "headers", "data"]);
+    assert_eq!(fields[4].1, r#"[["trace","7"]]"#);
+    assert_eq!(world.number("HLEN order:__partitions__").await, 1);
+}
+
+#[tokio::test]
+async fn c043_the_public_function_checks_keys_itself() {
+    let world = World::new().await;
+    let long = "x".repeat(257);
+    let bad = ["", "a:b", "{a}", "a\nb", "a\u{0}", " a", "a ", "dlq", "backfill", "__x__", "a\u{85}b", long.as_str()];
+    for text in bad {
+        let mut call = redis::cmd("FCALL");
+        call.arg("keyrail_publish").arg(1).arg(format!("order:{text}"));
+        for argument in ["order", text, "client", "", "0", "e1", "Placed", "1", "", "{}"] {
+            call.arg(argument);
+        }
+        let (status, why): (i64, String) = call.query_async(&mut world.raw.clone()).await.unwrap();
+        assert_eq!(status, 3, "{text:?}: {why}");
+    }
+    assert_eq!(world.number("EXISTS order:__partitions__").await, 0);
+}
+
+#[tokio::test]
+async fn the_backfill_lane_is_served_when_the_primary_is_empty() {
+    let world = World::new().await;
+    let backfill = |id: &str| {
+        let mut publication = event("order", "k1", id);
+        publication.lane = Lane::Backfill;
+        publication
+    };
+    world.a.publish(vec![backfill("b1"), backfill("b2"), event("order", "k1", "p1")]).await.unwrap();
+    let held = world.acquire(&world.a, "k1", "a").await;
+    assert_eq!(ids(&held.entries), ["p1"]);
+    let mut commit = settle(&held.entries[0]);
+    commit.take_max = 10;
+    let next = world.a.commit(&held.lease, commit).await.unwrap();
+    assert_eq!(ids(&next.entries), ["b1", "b2"]);
+    assert_eq!(next.entries[0].at.stream.lane, Lane::Backfill);
+    // A new primary event waits until the lane's entries in hand are settled, and then goes first.
+    world.a.publish(vec![event("order", "k1", "p2"), backfill("b3")]).await.unwrap();
+    let mut commit = settle(&next.entries[0]);
+    commit.take_max = 10;
+    let blocked = world.a.commit(&held.lease, commit).await.unwrap();
+    assert_eq!((blocked.entries.len(), blocked.more), (0, true));
+    let mut commit = settle(&next.entries[1]);
+    commit.take_max = 10;
+    assert_eq!(ids(&world.a.commit(&held.lease, commit).await.unwrap().entries), ["p2"]);
+    let (rows, _) = world.a.partitions(&source(), 0, 10).await.unwrap();
+    assert_eq!((rows.len(), rows[0].waiting), (1, 2));
+}
+
+#[tokio::test]
+async fn a_process_manager_owns_one_correlation_over_its_categories() {
+    let world = World::new().await;
+    register(&world.a, &handler("pm", &["order", "payment"], true)).await;
+    let pm = ReadySource::ProcessManager { group: group("pm") };
+    let mut bells = world.b.bells(vec![pm.clone()]).await.unwrap();
+    assert_eq!(bells.next().await, Some(Bell::Lost));
+    let batch = vec![event("order", "x", "o1"), event("payment", "x", "p1"), event("order", "x", "o2")];
+    for answer in world.a.publish(batch).await.unwrap() {
+        answer.unwrap();
+    }
+    assert_eq!(bells.next().await, Some(Bell::Ready { source: pm.clone(), key: key("x") }));
+    assert_eq!(world.a.ready(&pm, 0, 10).await.unwrap().keys, [key("x")]);
+    let (rows, next) = world.a.partitions(&pm, 0, 10).await.unwrap();
+    assert!(rows.is_empty());
+    let (rows, next) = world.a.partitions(&pm, next.unwrap(), 10).await.unwrap();
+    assert_eq!((rows.len(), rows[0].waiting, next), (1, 3, None));
+
+    let streams = ["order", "payment"].map(|name| StreamId::primary(category(name), key("x"))).to_vec();
+    let id = PartitionId { group: group("pm"), scope: Scope::Correlation { value: key("x") } };
+    let spec = Arc::new(PartitionSpec { id, streams });
+    let held = world.a.acquire(spec, &owner("a"), TTL_MS, 10).await.unwrap();
+    assert_eq!(ids(&held.entries), ["o1", "o2"]);
+    let mut commit = settle(&held.entries[0]);
+    commit.entries.push(held.entries[1].at.clone());
+    commit.effects.state.push(put("n", "1"));
+    commit.take_max = 10;
+    let next = world.a.commit(&held.lease, commit).await.unwrap();
+    assert_eq!(ids(&next.entries), ["p1"]);
+    let mut commit = settle(&next.entries[0]);
+    (commit.take_max, commit.release) = (10, true);
+    let last = world.a.commit(&held.lease, commit).await.unwrap();
+    assert!(last.released && last.entries.is_empty() && !last.more);
+    assert_eq!(world.a.ready(&pm, 0, 10).await.unwrap().keys, []);
+    let (states, _) = world.a.states(&pm, 0, 10).await.unwrap();
+    assert_eq!((states[0].category.clone(), states[0].key.as_str()), (None, "x"));
+    let (rows, _) = world.a.partitions(&pm, 0, 10).await.unwrap();
+    assert_eq!((rows.len(), rows[0].waiting, rows[0].owned), (1, 0, false));
+    assert_eq!(rows[0].owner, Some(owner("a")));
+}
+
+#[tokio::test]
+async fn a_group_that_comes_later_is_given_what_is_there() {
+    let world = World::new().await;
+    world.publish("k1", 1..=2).await;
+    world.publish("k2", 1..=2).await;
+    let late = ReadySource::Category { group: group("late"), category: category("order") };
+    let mut bells = world.b.bells(vec![late.clone()]).await.unwrap();
+    assert_eq!(bells.next().await, Some(Bell::Lost));
+    register(&world.a, &handler("late", &["order"], false)).await;
+    assert_eq!(bells.next().await, Some(Bell::Lost));
+    let mut keys = world.a.ready(&late, 0, 10).await.unwrap().keys;
+    keys.sort();
+    assert_eq!(keys, [key("k1"), key("k2")]);
+}
+
+#[tokio::test]
+async fn the_catalog_refuses_another_key_for_a_category_with_entries() {
+    let world = World::new().await;
+    world.publish("k1", 1..=1).await;
+    let (mut catalog, version) = world.a.catalog().await.unwrap();
+    catalog.categories.get_mut(&category("order")).unwrap().key_field = Some("region".into());
+    let refused = world.a.set_catalog(&catalog, version).await;
+    assert!(matches!(refused, Err(Error::Refused(why)) if why.contains("client") && why.contains("region")));
+    assert_eq!(world.a.set_catalog(&catalog, version + 5).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn ready_and_partitions_page_through_many_keys() {
+    let world = World::new().await;
+    let batch: Vec<_> = (0..1_200).map(|n| event("order", &format!("k{n}"), &format!("e{n}"))).collect();
+    world.a.publish(batch).await.unwrap().into_iter().for_each(|answer| assert!(answer.is_ok()));
+    let mut found = std::collections::BTreeSet::new();
+    let mut cursor = Some(0);
+    while let Some(at) = cursor {
+        let page = world.a.ready(&source(), at, 100).await.unwrap();
+        assert!(page.keys.len() <= 100);
+        found.extend(page.keys);
+        cursor = page.next;
+    }
+    assert_eq!(found.len(), 1_200);
+    let mut listed = std::collections::BTreeSet::new();
+    let mut cursor = Some(0);
+    while let Some(at) = cursor {
+        let (rows, next) = world.a.partitions(&source(), at, 100).await.unwrap();
+        listed.extend(rows.into_iter().map(|row| row.partition.key().clone()));
+        cursor = next;
+    }
+    assert_eq!(listed, found);
+    assert_eq!(world.a.backlog(&[source()]).await.unwrap().ready, 1_200);
+}
+
+#[tokio::test]
+async fn large_state_is_not_prefetched_and_is_read_by_name() {
+    let world = World::new().await;
+    world.publish("k1", 1..=3).await;
+    let held = world.acquire(&world.a, "k1", "a").await;
+    let mut commit = settle(&held.entries[0]);
+    commit.effects.state = vec![put("a", "1"), put("b", "2")];
+    world.a.commit(&held.lease, commit).await.unwrap();
+    world.a.release(&held.lease).await.unwrap();
+    let held = world.acquire(&world.a, "k1", "a").await;
+    assert_eq!(held.state.unwrap().len(), 2);
+    let mut commit = settle(&held.entries[0]);
+    commit.effects.state = (0..1_500).map(|n| put(&format!("n{n}"), "x")).collect();
+    world.a.commit(&held.lease, commit).await.unwrap();
+    world.a.release(&held.lease).await.unwrap();
+    let held = world.acquire(&world.a, "k1", "a").await;
+    assert_eq!(held.state, None);
+    assert_eq!(world.a.state(&held.lease, "n1499").await.unwrap().as_deref(), Some(b"x".as_slice()));
+    let (states, _) = world.a.states(&source(), 0, 10).await.unwrap();
+    assert_eq!(states[0].values.len(), 1_502);
+}

@@ -1,0 +1,10 @@
+//! The Redis broker on a real server, which each test starts for itself.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod contract;
+mod faults;
+mod fencing;
+mod layout;
+mod routing;
+mod startup;
+mod world;

@@ -1,0 +1,132 @@
+//! The way from a command to a broker: directly, or through the host that holds an embedded file.
+//!
+//! Commands do not know which of the two it is.
+
+mod open;
+
+use keyrail_broker::{Backlog, Error};
+use tokio::sync::mpsc;
+
+pub use open::{Need, open, open_broker};
+
+use crate::api::Client;
+use crate::service::{
+    CatalogView, Cursor, InspectError, Outcome, Page, PublishOptions, RawLine, RefusedHandler, RegisterError,
+    Registered, Registration, Report, Row, Service, State,
+};
+
+/// Rows in one page when the broker is opened directly.
+const PAGE_MAX: usize = 1_000;
+
+/// A way to a broker.
+pub enum Access {
+    /// This process has the broker open.
+    Direct(Service),
+    /// A host has it; this is its socket.
+    Socket(Client),
+}
+
+/// Why a command could not do its work, by what its user can do.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// The broker or the host is away, or cannot be used.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Handlers that the catalog refuses.
+    #[error("{}", RegisterError::Refused(.0.clone()))]
+    Refused(Vec<RefusedHandler>),
+    /// The command cannot work on a broker of that kind.
+    #[error("{0}")]
+    Usage(String),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Error> for AccessError {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::Unavailable(_) | Error::Unusable(_) => Self::Unavailable(error.to_string()),
+            Error::Refused(_) | Error::Corrupt(_) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<RegisterError> for AccessError {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::Refused(refused) => Self::Refused(refused),
+            RegisterError::Contended => Self::Failed(error.to_string()),
+            RegisterError::Broker(error) => error.into(),
+        }
+    }
+}
+
+impl From<InspectError> for AccessError {
+    fn from(error: InspectError) -> Self {
+        match error {
+            InspectError::Broker(error) => error.into(),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl Access {
+    /// Puts handlers into the catalog, all or none.
+    pub async fn register(&self, handlers: Vec<Registration>) -> Result<Vec<Registered>, AccessError> {
+        match self {
+            Self::Direct(service) => Ok(service.register(&handlers).await?),
+            Self::Socket(client) => client.register(handlers).await,
+        }
+    }
+
+    /// Publishes lines until they end or something stops it.
+    pub async fn publish(
+        &self,
+        input: mpsc::Receiver<Vec<RawLine>>,
+        options: PublishOptions,
+        reports: mpsc::Sender<Report>,
+    ) -> Outcome {
+        match self {
+            Self::Direct(service) => service.publish(input, options, reports).await,
+            Self::Socket(client) => client.publish(input, options, reports).await,
+        }
+    }
+
+    /// One page of partitions.
+    pub async fn partitions(&self, category: Option<&str>, cursor: Option<&str>) -> Result<Page<Row>, AccessError> {
+        match self {
+            Self::Direct(service) => Ok(service.partitions(category, parsed(cursor)?, PAGE_MAX).await?),
+            Self::Socket(client) => client.partitions(category, cursor).await,
+        }
+    }
+
+    /// One page of a group's states.
+    pub async fn states(&self, group: &str, cursor: Option<&str>) -> Result<Page<State>, AccessError> {
+        match self {
+            Self::Direct(service) => Ok(service.states(group, parsed(cursor)?, PAGE_MAX).await?),
+            Self::Socket(client) => client.states(group, cursor).await,
+        }
+    }
+
+    /// What is left to do.
+    pub async fn backlog(&self) -> Result<Backlog, AccessError> {
+        match self {
+            Self::Direct(service) => Ok(service.backlog().await?),
+            Self::Socket(client) => client.backlog().await,
+        }
+    }
+
+    /// What is registered.
+    pub async fn catalog(&self) -> Result<CatalogView, AccessError> {
+        match self {
+            Self::Direct(service) => Ok(service.catalog().await?),
+            Self::Socket(client) => client.catalog().await,
+        }
+    }
+}
+
+fn parsed(cursor: Option<&str>) -> Result<Cursor, AccessError> {
+    let cursor = cursor.map_or(Ok(Cursor::default()), str::parse);
+    cursor.map_err(|error| AccessError::Failed(error.to_string()))
+}

@@ -1,0 +1,158 @@
+//! The command line: the only place that prints, and the only one that uses anyhow.
+//!
+//! A command does its work through [`keyrail::access`], so it need not know whether a host is running. Whatever fails
+//! ends as one line on standard error and an exit code of [`failure::Exit`].
+
+mod check;
+mod failure;
+mod load;
+mod log;
+mod numbers;
+mod partitions;
+mod publish;
+mod register;
+mod run;
+mod state;
+mod table;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use keyrail::config::{self, Config, Layers};
+
+use failure::{Exit, Usage};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage or configuration
+  3  run --until-idle: partitions are halted, or emitted events abandoned
+  4  the broker is away or cannot be used
+  5  refused input: a bad line, a refused handler";
+
+const LONG_ABOUT: &str = "\
+Keyrail runs event handlers that were compiled to WebAssembly. Events that share a key run one at a time and in the \
+order of publishing, on any number of hosts; events of different keys run in parallel.";
+
+const EXAMPLES: &str = "\
+Examples:
+  keyrail run --handler itinerary.wasm                 a host on the file keyrail.redb
+  keyrail publish flights.jsonl.gz                     give it events, from another terminal
+  keyrail partitions flight                            see who works on what
+  keyrail state dump itinerary                         see what came out
+  keyrail run --broker redis://10.0.0.5 --handler itinerary.wasm    the same, any number of times
+
+Settings come from defaults, then keyrail.toml in the working folder (or --config FILE), then variables of the \
+environment (engine.lease_ttl_ms is KEYRAIL_ENGINE_LEASE_TTL_MS), then flags.";
+
+#[derive(Parser)]
+#[command(name = "keyrail", version, about = "Runs WebAssembly handlers on keyed events, in order per key")]
+#[command(long_about = LONG_ABOUT, after_help = EXIT_CODES, after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+struct Cli {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where settings come from.
+#[derive(clap::Args)]
+struct Settings {
+    /// Where events and state live: embedded:PATH, memory, redis://HOST[:PORT][/DB], or socket:PATH of a running host
+    ///
+    /// Default: embedded:keyrail.redb, or KEYRAIL_BROKER, or `broker` in keyrail.toml. An embedded file is held by one
+    /// process; while a host holds it, the other commands talk to that host through FILE.sock.
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    broker: Option<String>,
+    /// Configuration file [default: keyrail.toml in the working folder, if there]
+    #[arg(long, global = true, value_name = "FILE", env = "KEYRAIL_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
+    /// Change a setting, e.g. --set engine.lease_ttl_ms=5000; repeatable
+    #[arg(long, global = true, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Register(register::Args),
+    Publish(publish::Args),
+    Check(check::Args),
+    /// Look at the state of handlers
+    #[command(subcommand)]
+    State(state::Command),
+    Partitions(partitions::Args),
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  keyrail completions bash > /etc/bash_completion.d/keyrail")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Parses the arguments, does what they say, and tells how it went.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = load_settings(&cli.settings).and_then(|config| perform(cli, &config));
+    let exit = match done {
+        Ok(exit) => exit,
+        Err(error) => failure::report(&error),
+    };
+    exit.into()
+}
+
+fn perform(cli: Cli, config: &Config) -> Result<Exit> {
+    log::start(&config.log, matches!(cli.command, Command::Run(_)))?;
+    if let Command::Completions { shell } = cli.command {
+        let mut script = vec![];
+        clap_complete::generate(shell, &mut Cli::command(), "keyrail", &mut script);
+        io::stdout().write_all(&script)?;
+        return Ok(Exit::Done);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let named = cli.settings.broker.is_some();
+    let done = runtime.block_on(async {
+        match cli.command {
+            Command::Run(args) => run::run(args, config).await,
+            Command::Register(args) => register::run(args, config).await,
+            Command::Publish(args) => publish::run(args, config).await,
+            Command::Check(args) => check::run(args, config, named).await,
+            Command::State(state::Command::Dump(args)) => state::dump(args, config).await,
+            Command::Partitions(args) => partitions::run(args, config).await,
+            Command::Completions { .. } => Ok(Exit::Done),
+        }
+    });
+    // A thread that still reads standard input must not keep the process.
+    runtime.shutdown_background();
+    done
+}
+
+fn load_settings(settings: &Settings) -> Result<Config> {
+    let mut flags = vec![];
+    for set in &settings.set {
+        let (name, value) =
+            set.split_once('=').ok_or_else(|| Usage(format!("--set {set:?} is not of the form NAME=VALUE")))?;
+        flags.push((format!("--set {name}"), name.trim().to_string(), value.to_string()));
+    }
+    if let Some(broker) = &settings.broker {
+        flags.push(("--broker".into(), "broker".into(), broker.clone()));
+    }
+    // Variables that are no text cannot be ours.
+    let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+    let layers = Layers { file: settings.config.clone(), environment: environment.collect(), flags };
+    Ok(config::load(&layers)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,164 @@
+//! `keyrail run`: the host.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use keyrail::access::{self, Access};
+use keyrail::api::Server;
+use keyrail::clock;
+use keyrail::config::{BrokerAddress, Config};
+use keyrail::engine::{Engine, Handler, Idle, WasmHandler};
+use keyrail::service::Service;
+use keyrail_ordering::OwnerId;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{info, warn};
+
+use super::failure::{Exit, printed};
+use super::numbers::{count, grouped, seconds_and_rate};
+use super::{load, partitions};
+
+/// Halted partitions that the summary shows; keyrail partitions has all of them.
+const HALTED_SHOWN_MAX: usize = 10;
+/// What a process that was ended by a second signal answers.
+const EXIT_INTERRUPTED: i32 = 130;
+
+/// Run a host: own keys that have events, and run the handlers on them
+///
+/// Any number of hosts can run on one Redis; one on an embedded file, where it serves FILE.sock so that the other
+/// commands work beside it. SIGTERM or Ctrl-C ends it in order: nothing new is started, running events end, keys are
+/// given up. A second signal ends it at once; nothing is lost by that either.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  keyrail run --handler itinerary.wasm\n  \
+    keyrail run --broker redis://10.0.0.5 --handler a.wasm --handler b.wasm\n  \
+    keyrail run --handler itinerary.wasm --until-idle && keyrail state dump itinerary\n\n\
+    With --until-idle it ends with 3 if partitions are halted or emitted events abandoned.")]
+pub(crate) struct Args {
+    /// Component to run; repeatable
+    #[arg(long = "handler", value_name = "FILE.wasm", required = true)]
+    handlers: Vec<PathBuf>,
+    /// End when everything that was published is settled or halted
+    #[arg(long)]
+    until_idle: bool,
+}
+
+pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
+    let mut signals = Signals::new()?;
+    let started_ms = clock::now_ms();
+    let runtime = load::runtime(config)?;
+    let modules = load::all(&runtime, &args.handlers).await?;
+    let broker = access::open_broker(config).await?;
+    let service = Service::new(broker.clone(), config.publish.clone());
+    let registrations: Vec<_> = modules.iter().map(|module| load::registration(module)).collect();
+    let access = Access::Direct(service.clone());
+    for handler in access.register(registrations).await? {
+        info!(handler = %handler.handler, version = handler.version, "{}", handler.change);
+    }
+    let server = match socket(config) {
+        Some(path) => Some(Server::start(service, &path, &config.api).await?),
+        None => None,
+    };
+    let owner = owner_id();
+    let handlers = modules.into_iter().map(|module| Arc::new(WasmHandler(module)) as Arc<dyn Handler>).collect();
+    let engine = Engine::start(broker.clone(), handlers, &config.engine, owner.clone())
+        .await
+        .context("cannot start the host")?;
+    let socket = server.as_ref().map(|server| server.path().display().to_string());
+    info!(%owner, broker = broker.address(), socket, "the host is up");
+    if socket.is_none() && config.broker == BrokerAddress::Memory {
+        warn!("nobody can publish to this host; serve a socket with --set api.socket=PATH");
+    }
+    let idle = tokio::select! {
+        () = signals.next() => None,
+        idle = engine.until_idle(), if args.until_idle => Some(idle),
+    };
+    let stats = engine.stats();
+    // From here on a second signal ends the process at once.
+    let impatient = tokio::spawn(async move {
+        signals.next().await;
+        warn!("second signal: ending at once; leases lapse by themselves");
+        std::process::exit(EXIT_INTERRUPTED);
+    });
+    if idle.is_none() {
+        info!(owned = stats.owned, "ending: keys are given up; a second signal ends at once");
+    }
+    let took_ms = clock::now_ms() - started_ms;
+    engine.shutdown(config.engine.shutdown_grace_ms).await;
+    let exit = match idle {
+        Some(idle) => {
+            printed(summary(&access, idle, stats.settled, took_ms).await)?;
+            if idle.halted > 0 || idle.abandoned > 0 { Exit::Halted } else { Exit::Done }
+        }
+        None => Exit::Done,
+    };
+    if let Some(server) = server {
+        server.stop().await;
+    }
+    impatient.abort();
+    Ok(exit)
+}
+
+/// What was done, for people.
+async fn summary(access: &Access, idle: Idle, settled: u64, took_ms: u64) -> Result<()> {
+    let rows = partitions::all(access, None).await?;
+    let mut out = io::stdout().lock();
+    let took = seconds_and_rate(settled, took_ms);
+    writeln!(out, "settled {} in {took}; {} in all", count(settled, "event"), count(rows.len() as u64, "partition"))?;
+    if idle.halted > 0 {
+        writeln!(out, "{} halted:", count(idle.halted, "partition"))?;
+        let halted: Vec<_> = rows.iter().filter(|row| row.halted.is_some()).collect();
+        for row in halted.iter().take(HALTED_SHOWN_MAX) {
+            let category = row.category.as_ref().map(|category| format!("{category}/")).unwrap_or_default();
+            writeln!(out, "  {category}{} ({}): {}", row.key, row.group, partitions::halted(row).unwrap_or_default())?;
+        }
+        if halted.len() > HALTED_SHOWN_MAX {
+            writeln!(out, "  and {} more", grouped((halted.len() - HALTED_SHOWN_MAX) as u64))?;
+        }
+        writeln!(out, "see keyrail partitions")?;
+    }
+    if idle.abandoned > 0 {
+        writeln!(out, "{} could not be published: see the log", count(idle.abandoned, "emitted event"))?;
+    }
+    Ok(())
+}
+
+/// Where this host serves other commands, if it does.
+fn socket(config: &Config) -> Option<PathBuf> {
+    match (config.api.socket.as_str(), &config.broker) {
+        ("off" | "", _) => None,
+        ("auto", BrokerAddress::Embedded(file)) => Some(BrokerAddress::socket_beside(file)),
+        ("auto", _) => None,
+        (path, _) => Some(path.into()),
+    }
+}
+
+/// Unique per process start: no lease of an earlier process is ever taken for this one's.
+fn owner_id() -> OwnerId {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let host: String = host.trim().chars().filter(plain).take(40).collect();
+    let host = if host.is_empty() { "host".into() } else { host };
+    let chance = (clock::chance() * f64::from(u32::MAX)) as u32;
+    OwnerId::new(&format!("{host}-{}-{chance:08x}", std::process::id()))
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The only place that asks the machine for the time or for chance.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Milliseconds on a clock that only goes forward and runs on through suspend (`CLOCK_BOOTTIME`): a host that slept past
+/// its lease must know. Comparable within one boot of one machine only.
+pub fn now_ms() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000
+}
+
+/// How long until `at_ms`; nothing if it has passed.
+pub fn until(at_ms: u64) -> Duration {
+    Duration::from_millis(at_ms.saturating_sub(now_ms()))
+}
+
+/// Uniform in 0..1, for jitter.
+pub fn chance() -> f64 {
+    rand::random()
+}

@@ -1,0 +1,142 @@
+//! Limits and times of the engine.
+
+use keyrail_ordering::RetryPolicy;
+use serde::{Deserialize, Serialize};
+
+/// How a host owns partitions and works on them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineConfig {
+    /// How long a lease lasts unless it is renewed: the longest pause of a key whose host died, and the longest a host
+    /// may be cut off from the broker before its keys go to others.
+    pub lease_ttl_ms: u64,
+    /// How often leases are renewed. At most a third of `lease_ttl_ms`.
+    pub heartbeat_interval_ms: u64,
+    /// Leases renewed in one call.
+    pub renew_batch_max: usize,
+    /// Partitions owned at once.
+    pub partitions_max: usize,
+    /// Events that run in a guest at once.
+    pub executions_max: usize,
+    /// Entries read ahead of the one that runs, per partition.
+    pub read_ahead_max: usize,
+    /// How long a partition that was busy is kept once it has run dry.
+    pub linger_ms: u64,
+    /// Least wait after a broker call that failed.
+    pub pause_ms: u64,
+    /// How often ready sets, outbox and catalog are looked through without a bell.
+    pub sweep_interval_ms: u64,
+    /// Keys read from a ready set in one call.
+    pub discovery_batch_max: usize,
+    /// Keys that wait for room in memory; further ones are found again in the ready set.
+    pub candidates_max: usize,
+    /// Events settled in one ownership before it makes room, while other keys wait for some.
+    pub quantum_events: u64,
+    /// Outbox records routed in one call.
+    pub route_batch_max: usize,
+    /// How long the ids of emitted events are remembered against a repeat; 0 for not at all.
+    pub dedupe_window_ms: u64,
+    /// State kept in memory per owned partition.
+    pub state_cache_max_bytes: usize,
+    /// How long a worker may be at one step before it counts as hung and loses its lease. More than the longest call.
+    pub worker_stall_max_ms: u64,
+    /// On shutdown: how long running events may go on.
+    pub shutdown_grace_ms: u64,
+    /// On shutdown: how long stopping and releasing may take after that.
+    pub stop_max_ms: u64,
+    /// Tries and waits of failed events.
+    #[serde(with = "RetryFields")]
+    pub retry: RetryPolicy,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            lease_ttl_ms: 3_000,
+            heartbeat_interval_ms: 750,
+            renew_batch_max: 200,
+            partitions_max: 256,
+            executions_max: 64,
+            read_ahead_max: 16,
+            linger_ms: 50,
+            pause_ms: 50,
+            sweep_interval_ms: 2_000,
+            discovery_batch_max: 256,
+            candidates_max: 4_096,
+            quantum_events: 256,
+            route_batch_max: 100,
+            dedupe_window_ms: 24 * 3_600 * 1_000,
+            state_cache_max_bytes: 1 << 20,
+            worker_stall_max_ms: 60_000,
+            shutdown_grace_ms: 5_000,
+            stop_max_ms: 2_000,
+            retry: RetryPolicy::default(),
+        }
+    }
+}
+
+impl EngineConfig {
+    /// What does not fit together, a sentence each.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = vec![];
+        if self.heartbeat_interval_ms == 0 || self.heartbeat_interval_ms * 3 > self.lease_ttl_ms {
+            problems.push(format!(
+                "engine.heartbeat_interval_ms is {}; it must be at least 1 and at most a third of engine.lease_ttl_ms ({})",
+                self.heartbeat_interval_ms, self.lease_ttl_ms
+            ));
+        }
+        let at_least_one = [
+            ("renew_batch_max", self.renew_batch_max as u64),
+            ("partitions_max", self.partitions_max as u64),
+            ("executions_max", self.executions_max as u64),
+            ("pause_ms", self.pause_ms),
+            ("sweep_interval_ms", self.sweep_interval_ms),
+            ("discovery_batch_max", self.discovery_batch_max as u64),
+            ("route_batch_max", self.route_batch_max as u64),
+            ("quantum_events", self.quantum_events),
+            ("retry.attempts_max", u64::from(self.retry.attempts_max)),
+            ("retry.crashes_max", u64::from(self.retry.crashes_max)),
+        ];
+        for (name, value) in at_least_one {
+            if value == 0 {
+                problems.push(format!("engine.{name} is 0; it must be at least 1"));
+            }
+        }
+        problems
+    }
+}
+
+/// [`RetryPolicy`] as a section: single values may be left out, other names are refused.
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RetryFields {
+    attempts_max: u32,
+    crashes_max: u32,
+    backoff_base_ms: u64,
+    backoff_cap_ms: u64,
+}
+
+impl Default for RetryFields {
+    fn default() -> Self {
+        (&RetryPolicy::default()).into()
+    }
+}
+
+impl From<&RetryPolicy> for RetryFields {
+    fn from(policy: &RetryPolicy) -> Self {
+        let RetryPolicy { attempts_max, crashes_max, backoff_base_ms, backoff_cap_ms } = *policy;
+        Self { attempts_max, crashes_max, backoff_base_ms, backoff_cap_ms }
+    }
+}
+
+impl RetryFields {
+    fn serialize<S: serde::Serializer>(policy: &RetryPolicy, serializer: S) -> Result<S::Ok, S::Error> {
+        Serialize::serialize(&Self::from(policy), serializer)
+    }
+
+    fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<RetryPolicy, D::Error> {
+        let Self { attempts_max, crashes_max, backoff_base_ms, backoff_cap_ms } =
+            Deserialize::deserialize(deserializer)?;
+        Ok(RetryPolicy { attempts_max, crashes_max, backoff_base_ms, backoff_cap_ms })
+    }
+}

@@ -1,0 +1,179 @@
+//! Settings of publishing, Redis, the API and the log.
+
+use serde::{Deserialize, Serialize};
+
+use super::zeros;
+
+/// How events are taken in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PublishConfig {
+    /// Events in one call to the broker.
+    pub batch_max: usize,
+    /// Payload bytes in one call to the broker, beyond its first event.
+    pub batch_max_bytes: usize,
+    /// Calls to the broker under way at once. Events of one key are never in two of them.
+    pub in_flight_max: usize,
+    /// Bytes of lines that were read and are not published yet; reading waits beyond that.
+    pub queue_max_bytes: usize,
+    /// Size of an event's data.
+    pub payload_max_bytes: usize,
+    /// Size of an input line; a longer one is a bad line.
+    pub line_max_bytes: usize,
+    /// How long an event's id is remembered, so that publishing it again changes nothing.
+    pub dedupe_window_ms: u64,
+    /// Tries of a call that the broker did not answer; repeats are harmless because ids are remembered.
+    pub tries_max: u32,
+    /// Wait after the first such try; doubles with each further one.
+    pub retry_base_ms: u64,
+    /// The longest such wait.
+    pub retry_cap_ms: u64,
+}
+
+impl Default for PublishConfig {
+    fn default() -> Self {
+        Self {
+            batch_max: 100,
+            batch_max_bytes: 1 << 20,
+            in_flight_max: 8,
+            queue_max_bytes: 16 << 20,
+            payload_max_bytes: 1 << 20,
+            line_max_bytes: 2 << 20,
+            dedupe_window_ms: 24 * 3_600 * 1_000,
+            tries_max: 8,
+            retry_base_ms: 100,
+            retry_cap_ms: 5_000,
+        }
+    }
+}
+
+impl PublishConfig {
+    pub(super) fn problems(&self) -> Vec<String> {
+        let values = [
+            ("batch_max", self.batch_max as u64),
+            ("batch_max_bytes", self.batch_max_bytes as u64),
+            ("in_flight_max", self.in_flight_max as u64),
+            ("queue_max_bytes", self.queue_max_bytes as u64),
+            ("payload_max_bytes", self.payload_max_bytes as u64),
+            ("tries_max", u64::from(self.tries_max)),
+        ];
+        let mut problems = zeros("publish", &values);
+        if self.line_max_bytes < self.payload_max_bytes {
+            problems.push(format!(
+                "publish.line_max_bytes is {}; it must be at least publish.payload_max_bytes ({})",
+                self.line_max_bytes, self.payload_max_bytes
+            ));
+        }
+        problems
+    }
+}
+
+/// How Redis is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RedisConfig {
+    /// How long a call may take before it counts as not answered.
+    pub response_timeout_ms: u64,
+    /// How long a connection may take to come up.
+    pub connect_timeout_ms: u64,
+}
+
+impl Default for RedisConfig {
+    fn default() -> Self {
+        Self { response_timeout_ms: 2_000, connect_timeout_ms: 2_000 }
+    }
+}
+
+impl RedisConfig {
+    pub(super) fn problems(&self) -> Vec<String> {
+        let values =
+            [("response_timeout_ms", self.response_timeout_ms), ("connect_timeout_ms", self.connect_timeout_ms)];
+        zeros("redis", &values)
+    }
+}
+
+/// The local HTTP API of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApiConfig {
+    /// The Unix socket to serve: a path, `auto` for `FILE.sock` beside an embedded file (none for other brokers), `off`
+    /// for none.
+    pub socket: String,
+    /// Rows in one answer.
+    pub page_max: usize,
+    /// Publishing requests at once; further ones wait.
+    pub publishes_max: usize,
+    /// Size of a request other than publishing.
+    pub request_max_bytes: usize,
+    /// Bytes of lines that the command line sends in one publishing request.
+    pub chunk_max_bytes: usize,
+    /// How long the command line waits for the host to say anything.
+    pub answer_timeout_ms: u64,
+    /// How long the command line waits for another command that holds an embedded file.
+    pub open_wait_ms: u64,
+}
+
+impl Default for ApiConfig {
+    fn default() -> Self {
+        Self {
+            socket: "auto".into(),
+            page_max: 1_000,
+            publishes_max: 4,
+            request_max_bytes: 4 << 20,
+            chunk_max_bytes: 1 << 20,
+            answer_timeout_ms: 60_000,
+            open_wait_ms: 2_000,
+        }
+    }
+}
+
+impl ApiConfig {
+    pub(super) fn problems(&self) -> Vec<String> {
+        let values = [
+            ("page_max", self.page_max as u64),
+            ("publishes_max", self.publishes_max as u64),
+            ("chunk_max_bytes", self.chunk_max_bytes as u64),
+            ("answer_timeout_ms", self.answer_timeout_ms),
+        ];
+        zeros("api", &values)
+    }
+}
+
+/// What is logged, to standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// What to log, in the syntax of `RUST_LOG` (`info`, `keyrail=debug,warn`); `auto` is `info` for `run` and `warn` for
+    /// the other commands.
+    pub filter: String,
+    /// How a line looks.
+    pub format: LogFormat,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { filter: "auto".into(), format: LogFormat::Text }
+    }
+}
+
+impl LogConfig {
+    pub(super) fn problems(&self) -> Vec<String> {
+        match tracing_subscriber::EnvFilter::builder().parse(&self.filter) {
+            Ok(_) => vec![],
+            Err(error) => vec![format!(
+                "log.filter is {:?}: {error}; give a level (error, warn, info, debug, trace) or TARGET=LEVEL, separated by commas",
+                self.filter
+            )],
+        }
+    }
+}
+
+/// How a log line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}

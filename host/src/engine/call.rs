@@ -1,0 +1,175 @@
+//! The host's side of one handler call: state reads and emits.
+//!
+//! The owner of a partition is the only writer of its state, so what was read once is kept for as long as the lease is,
+//! within a bound; a commit writes through, and any call that may or may not have happened empties it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use keyrail_broker::FencedError;
+use keyrail_ordering::{Entry, Event, EventError, Lease, Outgoing, StateChange};
+use keyrail_runtime::{CallHost, Emit, EmitRefusal};
+use sha2::{Digest, Sha256};
+
+use super::holdings::Holding;
+use super::shared::Shared;
+
+/// Headers of this prefix are the host's.
+const HOST_HEADER_PREFIX: &str = "keyrail-";
+/// The header that names the event which caused an emit.
+const CAUSE_HEADER: &str = "keyrail-cause";
+
+/// One ownership, as its calls see it.
+pub(super) struct Session {
+    pub(super) shared: Arc<Shared>,
+    pub(super) holding: Arc<Holding>,
+    pub(super) lease: Lease,
+    state: Mutex<StateCache>,
+}
+
+#[derive(Default)]
+struct StateCache {
+    values: HashMap<String, Option<Bytes>>,
+    /// Whether a name that is not in `values` has no value.
+    complete: bool,
+    bytes: usize,
+}
+
+/// What the cache knows of a name.
+enum Known {
+    Value(Option<Bytes>),
+    Nothing,
+}
+
+impl Session {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        holding: Arc<Holding>,
+        lease: Lease,
+        prefetched: Option<Vec<(String, Bytes)>>,
+    ) -> Self {
+        let mut state = StateCache { complete: prefetched.is_some(), ..StateCache::default() };
+        for (name, value) in prefetched.into_iter().flatten() {
+            state.set(name, Some(value));
+        }
+        Self { shared, holding, lease, state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StateCache> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After a commit.
+    pub(super) fn write_through(&self, changes: Vec<StateChange>) {
+        let mut state = self.lock();
+        for change in changes {
+            state.set(change.name, change.value);
+        }
+        if state.bytes > self.shared.config.state_cache_max_bytes {
+            *state = StateCache::default();
+        }
+    }
+
+    /// What is kept may be wrong.
+    pub(super) fn forget(&self) {
+        *self.lock() = StateCache::default();
+    }
+}
+
+impl StateCache {
+    fn get(&self, name: &str) -> Known {
+        match self.values.get(name) {
+            Some(value) => Known::Value(value.clone()),
+            None if self.complete => Known::Value(None),
+            None => Known::Nothing,
+        }
+    }
+
+    fn set(&mut self, name: String, value: Option<Bytes>) {
+        let size = |name: &str, value: &Option<Bytes>| name.len() + value.as_ref().map_or(0, Bytes::len);
+        self.bytes += size(&name, &value);
+        let name_bytes = name.len();
+        if let Some(before) = self.values.insert(name, value) {
+            self.bytes -= name_bytes + before.map_or(0, |before| before.len());
+        }
+    }
+}
+
+/// The call for one event.
+pub(super) struct EventCall {
+    pub(super) session: Arc<Session>,
+    pub(super) entry: Arc<Entry>,
+    /// The id of the event in `entry`.
+    pub(super) event_id: Arc<str>,
+}
+
+#[async_trait]
+impl CallHost for EventCall {
+    async fn state(&mut self, name: &str) -> Result<Option<Bytes>, String> {
+        if let Known::Value(value) = self.session.lock().get(name) {
+            return Ok(value);
+        }
+        let session = &self.session;
+        match session.shared.broker.state(&session.lease, name).await {
+            Ok(value) => {
+                session.lock().set(name.into(), value.clone());
+                Ok(value)
+            }
+            Err(error) => {
+                if matches!(error, FencedError::Fenced) {
+                    session.holding.lost.cancel();
+                }
+                Err(error.to_string())
+            }
+        }
+    }
+
+    fn accept(&mut self, emit: Emit, nth: u32) -> Result<Outgoing, EmitRefusal> {
+        if let Some((name, _)) = emit.headers.iter().find(|(name, _)| name.starts_with(HOST_HEADER_PREFIX)) {
+            let why = format!("the header {name:?}: names that start with {HOST_HEADER_PREFIX} are the host's");
+            return Err(EmitRefusal::InvalidData(why));
+        }
+        let catalog = self.session.shared.catalog();
+        let accepted = catalog
+            .accept(&emit.category, &emit.name, Some(emit.version), &emit.data)
+            .map_err(|error| refusal(&error))?;
+        let mut headers = emit.headers;
+        headers.push((CAUSE_HEADER.into(), self.event_id.to_string()));
+        let event = Event {
+            id: self.emit_id(nth),
+            category: accepted.category,
+            name: accepted.name,
+            version: accepted.version,
+            key: accepted.key,
+            headers,
+            data: emit.data,
+        };
+        Ok(Outgoing { event, key_field: accepted.key_field })
+    }
+}
+
+impl EventCall {
+    /// The same for the n-th emit of this entry by this group in every try, and different for every other.
+    fn emit_id(&self, nth: u32) -> Arc<str> {
+        let group = &self.session.lease.partition.id.group;
+        let text = format!("{group}\n{}\n{}\n{nth}", self.entry.at, self.event_id);
+        let digest = Sha256::digest(text.as_bytes());
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest[..16]);
+        format!("{:032x}", u128::from_be_bytes(id)).into()
+    }
+}
+
+fn refusal(error: &EventError) -> EmitRefusal {
+    let text = error.to_string();
+    match error {
+        EventError::Name(_) | EventError::UnknownCategory { .. } => EmitRefusal::UnknownCategory(text),
+        EventError::UnknownMessage { .. } | EventError::UnknownVersion { .. } => EmitRefusal::UnknownMessage(text),
+        EventError::Key { .. } => EmitRefusal::InvalidKey(text),
+        EventError::NotAnObject { .. } | EventError::FieldMissing { .. } | EventError::FieldType { .. } => {
+            EmitRefusal::InvalidData(text)
+        }
+    }
+}

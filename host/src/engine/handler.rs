@@ -1,0 +1,52 @@
+//! What the engine needs of a handler. A module of the runtime is one; a test's native handler is another.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use keyrail_ordering::Metadata;
+use keyrail_runtime::{Answer, Call, CallHost, Instance, InstantiateError, Module};
+
+/// A loaded handler.
+#[async_trait]
+pub trait Handler: Send + Sync {
+    /// What it declared.
+    fn metadata(&self) -> &Metadata;
+
+    /// A fresh instance, for one partition.
+    async fn instantiate(&self) -> Result<Box<dyn HandlerInstance>, InstantiateError>;
+}
+
+/// An instance of a handler. Serves one partition only.
+#[async_trait]
+pub trait HandlerInstance: Send {
+    /// Handles one event.
+    async fn call(&mut self, call: &Call<'_>, host: Box<dyn CallHost>) -> Answer;
+
+    /// Whether it must not be used again.
+    fn is_spent(&self) -> bool;
+}
+
+/// A WebAssembly module as a handler.
+pub struct WasmHandler(pub Arc<Module>);
+
+#[async_trait]
+impl Handler for WasmHandler {
+    fn metadata(&self) -> &Metadata {
+        self.0.metadata()
+    }
+
+    async fn instantiate(&self) -> Result<Box<dyn HandlerInstance>, InstantiateError> {
+        Ok(Box::new(self.0.instantiate().await?))
+    }
+}
+
+#[async_trait]
+impl HandlerInstance for Instance {
+    async fn call(&mut self, call: &Call<'_>, host: Box<dyn CallHost>) -> Answer {
+        Instance::call(self, call, host).await
+    }
+
+    fn is_spent(&self) -> bool {
+        Instance::is_spent(self)
+    }
+}

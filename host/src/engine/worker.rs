@@ -1,0 +1,372 @@
+//! One worker on one owned partition, from acquire to release: performs what `Partition` decides and feeds the answers
+//! back.
+//!
+//! Invariant: a guest call starts only while the lease surely holds by our own clock, and the effects of a call reach the
+//! broker only through the fenced commit of the same ownership.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use keyrail_broker::{AcquireError, Acquired, Commit, Error, FencedError};
+use keyrail_ordering::{
+    Content, Effect, Effects, Entry, EntryRef, Event, Failure, FailureKind, HaltRecord, Input, Outcome, Partition,
+    PartitionSpec, Policy,
+};
+use keyrail_runtime::{Answer, Call, InstantiateError};
+use tracing::{debug, error, warn};
+
+use super::call::{EventCall, Session};
+use super::handler::{Handler, HandlerInstance};
+use super::holdings::Holding;
+use super::shared::Shared;
+use super::stats::count;
+use crate::clock;
+
+/// How an ownership ended, for discovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It ran.
+    Ran,
+    /// Somebody else holds the partition, or it is halted.
+    NotOurs,
+    /// The broker failed; not to be tried again at once.
+    Failed,
+}
+
+/// Acquires the partition and works on it until it is released or lost.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    handler: Arc<dyn Handler>,
+    spec: Arc<PartitionSpec>,
+    holding: Arc<Holding>,
+) -> Ending {
+    let config = &shared.config;
+    let sent_ms = clock::now_ms();
+    let acquired =
+        shared.broker.acquire(spec.clone(), &shared.owner, config.lease_ttl_ms, config.read_ahead_max + 1).await;
+    let acquired = match acquired {
+        Ok(acquired) => acquired,
+        Err(AcquireError::Held { .. } | AcquireError::Halted(_)) => return Ending::NotOurs,
+        // It may have happened. Nobody works under that lease, so nobody renews it, and it lapses.
+        Err(AcquireError::Broker(error)) => {
+            warn!(partition = %spec.id, %error, "the partition could not be acquired");
+            return Ending::Failed;
+        }
+    };
+    count(&shared.stats.acquired);
+    debug!(partition = %spec.id, generation = %acquired.lease.generation, entries = acquired.entries.len(), "acquired");
+    holding.expect_by(u64::MAX);
+    holding.granted(acquired.lease.clone(), sent_ms + config.lease_ttl_ms);
+    Worker::new(shared.clone(), handler, holding, acquired).run().await;
+    Ending::Ran
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    handler: Arc<dyn Handler>,
+    holding: Arc<Holding>,
+    session: Arc<Session>,
+    partition: Partition,
+    instance: Option<Box<dyn HandlerInstance>>,
+    /// Of the last call, until they are committed.
+    effects: Effects,
+    settled: u64,
+    told_to_drain: bool,
+    first: Option<Input>,
+}
+
+impl Worker {
+    fn new(shared: Arc<Shared>, handler: Arc<dyn Handler>, holding: Arc<Holding>, acquired: Acquired) -> Self {
+        let config = &shared.config;
+        let policy = Policy {
+            retry: config.retry.clone(),
+            read_ahead_max: config.read_ahead_max,
+            linger_ms: config.linger_ms,
+            pause_ms: config.pause_ms,
+            handler_version: handler.metadata().version.clone(),
+        };
+        let Acquired { lease, entries, attempts, positions, more, state } = acquired;
+        let session = Arc::new(Session::new(shared.clone(), holding.clone(), lease, state));
+        Self {
+            shared,
+            handler,
+            holding,
+            session,
+            partition: Partition::new(policy),
+            instance: None,
+            effects: Effects::default(),
+            settled: 0,
+            told_to_drain: false,
+            first: Some(Input::Acquired { entries, attempts, positions, more }),
+        }
+    }
+
+    async fn run(mut self) {
+        let Some(mut input) = self.first.take() else { return };
+        loop {
+            let Some(effect) = self.step(input) else {
+                // Every answer leads to an effect; a partition without one is over.
+                return;
+            };
+            input = match effect {
+                Effect::End => return,
+                effect => self.perform(effect).await,
+            };
+        }
+    }
+
+    /// Feeds what happened, then what was signalled meanwhile. In this order: a bell that rang before a commit's answer
+    /// came may tell of an entry that this answer does not know of.
+    fn step(&mut self, input: Input) -> Option<Effect> {
+        let now_ms = clock::now_ms();
+        let mut effects = self.partition.step(now_ms, input);
+        let mut feed = |effects: &mut Vec<Effect>, input| {
+            let more = self.partition.step(now_ms, input);
+            if !more.is_empty() {
+                *effects = more;
+            }
+        };
+        if self.holding.lost.is_cancelled() {
+            feed(&mut effects, Input::Fenced);
+        }
+        if self.holding.take_bell() {
+            feed(&mut effects, Input::Belled);
+        }
+        if self.holding.is_draining() && !self.told_to_drain {
+            self.told_to_drain = true;
+            feed(&mut effects, Input::Drain);
+        }
+        effects.into_iter().next()
+    }
+
+    async fn perform(&mut self, effect: Effect) -> Input {
+        let busy_ms = self.shared.config.worker_stall_max_ms;
+        self.holding.expect_by(match effect {
+            Effect::WakeAt(at_ms) => at_ms + busy_ms,
+            _ => clock::now_ms() + busy_ms,
+        });
+        match effect {
+            Effect::WakeAt(at_ms) => self.wait(at_ms).await,
+            Effect::Invoke { entry, attempt } => self.invoke(&entry, attempt).await,
+            Effect::Commit { entry, take_max, release } => self.commit(&entry.at, take_max, release).await,
+            Effect::Take { max, recover } => {
+                match self.shared.broker.take(&self.session.lease, max, recover).await {
+                    Ok(taken) => Input::Taken { entries: taken.entries, attempts: taken.attempts, more: taken.more },
+                    Err(error) => self.refused("take", &error),
+                }
+            }
+            Effect::Fail { entry, attempt, error, after_ms } => {
+                let lease = &self.session.lease;
+                match self.shared.broker.fail(lease, &entry.at, attempt, &error, after_ms).await {
+                    Ok(()) => Input::FailRecorded,
+                    Err(error) => self.refused("fail", &error),
+                }
+            }
+            Effect::Halt(record) => self.halt(&record).await,
+            Effect::Release => match self.shared.broker.release(&self.session.lease).await {
+                Ok(()) => Input::Released,
+                Err(error) => self.refused("release", &FencedError::Broker(error)),
+            },
+            Effect::End => Input::Fenced,
+        }
+    }
+
+    async fn wait(&mut self, at_ms: u64) -> Input {
+        // A signal since the last step is pending in `changed`, so none is missed.
+        tokio::select! {
+            () = self.holding.lost.cancelled() => Input::Fenced,
+            () = self.holding.changed() => Input::Tick,
+            () = tokio::time::sleep(clock::until(at_ms)) => Input::Tick,
+        }
+    }
+
+    async fn invoke(&mut self, entry: &Arc<Entry>, attempt: u32) -> Input {
+        let Content::Event(event) = &entry.content else { unreachable!("only events are invoked") };
+        self.effects = Effects::default();
+        match self.wants(event) {
+            Wants::Yes => {}
+            Wants::No => return handled(Outcome::Done),
+            Wants::OtherVersion(why) => return self.failed(entry, event, attempt, rejected(why)),
+        }
+        let shared = self.shared.clone();
+        let holding = self.holding.clone();
+        let answer = async {
+            let Ok(_slot) = shared.slots.acquire().await else {
+                return Answer::Deferred("the engine is stopping".into());
+            };
+            if holding.has_lapsed(clock::now_ms()) {
+                holding.lost.cancel();
+                return Answer::Deferred("the lease may have lapsed".into());
+            }
+            holding.expect_by(clock::now_ms() + shared.config.worker_stall_max_ms);
+            self.call(entry, event, attempt).await
+        };
+        let answer = tokio::select! {
+            biased;
+            () = holding.lost.cancelled() => None,
+            () = holding.cancelled.cancelled() => Some(Answer::Deferred("the host is stopping".into())),
+            answer = answer => Some(answer),
+        };
+        match answer {
+            None => {
+                self.instance = None;
+                Input::Fenced
+            }
+            Some(Answer::Done(effects)) => {
+                self.effects = effects;
+                handled(Outcome::Done)
+            }
+            Some(Answer::Failed(failure)) => self.failed(entry, event, attempt, failure),
+            Some(Answer::Deferred(why)) => {
+                debug!(partition = %self.session.lease.partition.id, event = %event.id, why, "the event was put off");
+                self.instance = None;
+                if holding.lost.is_cancelled() { Input::Fenced } else { handled(Outcome::Deferred) }
+            }
+        }
+    }
+
+    async fn call(&mut self, entry: &Arc<Entry>, event: &Event, attempt: u32) -> Answer {
+        if self.instance.as_ref().is_none_or(|instance| instance.is_spent()) {
+            self.instance = None;
+            match self.handler.instantiate().await {
+                Ok(instance) => self.instance = Some(instance),
+                Err(InstantiateError::NoCapacity) => return Answer::Deferred("the instance pool is full".into()),
+                Err(error) => {
+                    return Answer::Failed(Failure { kind: FailureKind::Trap, error: error.to_string() });
+                }
+            }
+        }
+        let Some(instance) = self.instance.as_mut() else { unreachable!("made above") };
+        let call = Call {
+            entry: &entry.at,
+            event,
+            recorded_at_ms: entry.recorded_at_ms,
+            generation: self.session.lease.generation,
+            attempt,
+        };
+        let host = EventCall { session: self.session.clone(), entry: entry.clone(), event_id: event.id.clone() };
+        let answer = instance.call(&call, Box::new(host)).await;
+        if !matches!(answer, Answer::Done(_)) {
+            // Nothing of a failed call reaches the next.
+            self.instance = None;
+        }
+        answer
+    }
+
+    fn failed(&mut self, entry: &Entry, event: &Event, attempt: u32, failure: Failure) -> Input {
+        count(&self.shared.stats.failed);
+        warn!(
+            partition = %self.session.lease.partition.id, entry = %entry.at.id, event = %event.id, attempt,
+            kind = failure.kind.as_str(), error = failure.error, "a try failed"
+        );
+        handled(Outcome::Failed(failure))
+    }
+
+    async fn commit(&mut self, head: &EntryRef, take_max: usize, release: bool) -> Input {
+        let effects = std::mem::take(&mut self.effects);
+        let emits = effects.emits.len();
+        let changes = effects.state.clone();
+        let commit = Commit { entries: vec![head.clone()], effects, take_max, release };
+        match self.shared.broker.commit(&self.session.lease, commit).await {
+            Ok(committed) => {
+                self.session.write_through(changes);
+                self.settled += 1;
+                count(&self.shared.stats.settled);
+                if emits > 0 {
+                    self.shared.stats.emitted.fetch_add(emits as u64, Relaxed);
+                    self.shared.outbox_bell.notify_one();
+                }
+                if self.settled >= self.shared.config.quantum_events && self.shared.crowded.load(Relaxed) {
+                    self.holding.drain();
+                }
+                let keyrail_broker::Committed { entries, more, released } = committed;
+                Input::Committed { entries, more, released }
+            }
+            Err(error) => self.refused("commit", &error),
+        }
+    }
+
+    async fn halt(&mut self, record: &HaltRecord) -> Input {
+        match self.shared.broker.halt(&self.session.lease, record).await {
+            Ok(()) => {
+                count(&self.shared.stats.halted);
+                let partition = &self.session.lease.partition.id;
+                error!(
+                    %partition, entry = %record.head.id, cause = %record.cause, attempts = record.attempts,
+                    "partition {partition} is halted at {}: {}; see keyrail partitions", record.head.id, record.error
+                );
+                Input::Released
+            }
+            Err(error) => self.refused("halt", &error),
+        }
+    }
+
+    /// A broker call that did not succeed. Whatever was kept may be wrong.
+    fn refused(&mut self, operation: &str, error: &FencedError) -> Input {
+        self.session.forget();
+        self.instance = None;
+        self.effects = Effects::default();
+        let partition = &self.session.lease.partition.id;
+        match error {
+            FencedError::Fenced => {
+                if !self.holding.lost.is_cancelled() {
+                    count(&self.shared.stats.lost);
+                    self.holding.lost.cancel();
+                }
+                warn!(%partition, operation, "the lease is another's: the partition is given up");
+                Input::Fenced
+            }
+            FencedError::NotHead { .. } => {
+                error!(%partition, operation, %error, "the broker's head is another: reading again");
+                Input::Uncertain
+            }
+            FencedError::Broker(Error::Unavailable(_)) => {
+                warn!(%partition, operation, %error, "the call may have happened: reading again");
+                Input::Uncertain
+            }
+            FencedError::Broker(_) => {
+                error!(%partition, operation, %error, "the broker refused");
+                Input::Uncertain
+            }
+        }
+    }
+
+    fn wants(&self, event: &Event) -> Wants {
+        let mut declared = vec![];
+        for message in &self.handler.metadata().handles {
+            if message.category == event.category && message.name == event.name {
+                if message.version == event.version {
+                    return Wants::Yes;
+                }
+                declared.push(message.version.to_string());
+            }
+        }
+        if declared.is_empty() {
+            return Wants::No;
+        }
+        Wants::OtherVersion(format!(
+            "the event is version {} of {}/{}; handler {} declares {}",
+            event.version,
+            event.category,
+            event.name,
+            self.handler.metadata().name,
+            declared.join(", ")
+        ))
+    }
+}
+
+enum Wants {
+    Yes,
+    /// Another handler's: settled without a call.
+    No,
+    /// Its type, in a version that it does not declare. Passing over it would lose it.
+    OtherVersion(String),
+}
+
+fn rejected(error: String) -> Failure {
+    Failure { kind: FailureKind::Rejected, error }
+}
+
+fn handled(outcome: Outcome) -> Input {
+    Input::Handled { outcome, chance: clock::chance() }
+}

@@ -1,0 +1,316 @@
+//! One input line as an event: `{"category":…,"type":…,"data":{…}}` with optional `id`, `headers`, `version`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use keyrail_broker::Publication;
+use keyrail_ordering::{Catalog, Event, EventError, Lane};
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::ids;
+use super::lines::{LineText, RawLine};
+
+const ID_MAX_BYTES: usize = 256;
+/// Header names that start so are the host's.
+const HOST_HEADER_PREFIX: &str = "keyrail-";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What a line may be.
+#[derive(Debug, Clone, Copy)]
+pub struct LineLimits {
+    /// Size of the data.
+    pub payload_max_bytes: usize,
+    /// Size of the line.
+    pub line_max_bytes: usize,
+    /// How long the id is remembered; 0 for not at all.
+    pub dedupe_window_ms: u64,
+}
+
+/// Why a line is bad.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// Over the limit.
+    #[error("the line has {bytes} bytes; at most {max} are allowed (publish.line_max_bytes)")]
+    TooLong {
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        max: usize,
+    },
+    /// Not a JSON object of the form.
+    #[error("not an event: {0}")]
+    Form(String),
+    /// The id.
+    #[error("the id {0}")]
+    Id(String),
+    /// A header.
+    #[error("the header {0:?} begins with \"keyrail-\", which is the host's")]
+    HostHeader(String),
+    /// The data.
+    #[error("the data has {bytes} bytes; at most {max} are allowed (publish.payload_max_bytes)")]
+    PayloadTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The catalog does not accept it.
+    #[error(transparent)]
+    Event(#[from] EventError),
+}
+
+impl LineError {
+    /// Whether a catalog that is newer could accept the line.
+    pub(super) fn may_be_an_old_catalog(&self) -> bool {
+        matches!(
+            self,
+            Self::Event(
+                EventError::UnknownCategory { .. }
+                    | EventError::UnknownMessage { .. }
+                    | EventError::UnknownVersion { .. }
+            )
+        )
+    }
+}
+
+/// An event that was read from a line and accepted.
+#[derive(Debug, Clone)]
+pub(super) struct Draft {
+    /// Its line.
+    pub(super) line: u64,
+    /// The version that the line asks for; without one, the newest is meant.
+    version: Option<u32>,
+    pub(super) publication: Publication,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form<'a> {
+    #[serde(borrow)]
+    category: Cow<'a, str>,
+    #[serde(borrow, rename = "type")]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    data: &'a RawValue,
+    id: Option<String>,
+    headers: Option<Headers>,
+    version: Option<u32>,
+}
+
+/// An object of texts, in its order.
+struct Headers(Vec<(String, String)>);
+
+impl Draft {
+    /// The event of a line.
+    pub(super) fn read(line: &RawLine, catalog: &Catalog, limits: &LineLimits) -> Result<Self, LineError> {
+        let bytes = match &line.text {
+            LineText::Whole(bytes) => bytes,
+            LineText::TooLong { bytes } => {
+                return Err(LineError::TooLong { bytes: *bytes, max: limits.line_max_bytes });
+            }
+        };
+        let start = if line.number == 1 && bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let text = &bytes[start..];
+        if text.trim_ascii_start().first() != Some(&b'{') {
+            return Err(LineError::Form("the line is not a JSON object".into()));
+        }
+        let form: Form<'_> = serde_json::from_slice(text).map_err(|error| LineError::Form(on_one_line(&error)))?;
+        let data = form.data.get().as_bytes();
+        if data.len() > limits.payload_max_bytes {
+            return Err(LineError::PayloadTooLarge { bytes: data.len(), max: limits.payload_max_bytes });
+        }
+        let headers = form.headers.map(|headers| headers.0).unwrap_or_default();
+        if let Some((name, _)) = headers.iter().find(|(name, _)| name.starts_with(HOST_HEADER_PREFIX)) {
+            return Err(LineError::HostHeader(name.clone()));
+        }
+        let accepted = catalog.accept(&form.category, &form.name, form.version, data)?;
+        let id = match form.id {
+            Some(id) => checked(id)?,
+            None => ids::fresh(),
+        };
+        let event = Event {
+            id: id.into(),
+            category: accepted.category,
+            name: accepted.name,
+            version: accepted.version,
+            key: accepted.key,
+            headers,
+            // `data` borrows from the line, so this shares its bytes.
+            data: bytes.slice_ref(data),
+        };
+        let publication = Publication {
+            event,
+            key_field: accepted.key_field,
+            lane: Lane::Primary,
+            dedupe_window_ms: limits.dedupe_window_ms,
+        };
+        Ok(Self { line: line.number, version: form.version, publication })
+    }
+
+    /// The same event under a newer catalog: its key may come from another field.
+    pub(super) fn accept_again(mut self, catalog: &Catalog) -> Result<Self, (u64, EventError)> {
+        let event = &mut self.publication.event;
+        let accepted = catalog
+            .accept(event.category.as_str(), event.name.as_str(), self.version, &event.data)
+            .map_err(|error| (self.line, error))?;
+        event.version = accepted.version;
+        event.key = accepted.key;
+        self.publication.key_field = accepted.key_field;
+        Ok(self)
+    }
+
+    /// What it counts for in the queue.
+    pub(super) fn bytes(&self) -> usize {
+        let headers: usize = self.publication.event.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.publication.event.data.len() + headers + size_of::<Self>()
+    }
+}
+
+fn checked(id: String) -> Result<String, LineError> {
+    if id.is_empty() {
+        return Err(LineError::Id("is empty; leave it out, or give 1 to 256 bytes of text".into()));
+    }
+    if id.len() > ID_MAX_BYTES {
+        return Err(LineError::Id(format!("has {} bytes; at most {ID_MAX_BYTES} are allowed", id.len())));
+    }
+    if id.chars().any(char::is_control) {
+        return Err(LineError::Id(format!("{id:?} has control characters")));
+    }
+    Ok(id)
+}
+
+/// The parser counts lines of its own: ours is known, so only the column is kept.
+fn on_one_line(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
+}
+
+impl<'de> Deserialize<'de> for Headers {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Headers;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("headers as an object of texts")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Headers, A::Error> {
+                let mut headers = vec![];
+                while let Some(header) = map.next_entry()? {
+                    headers.push(header);
+                }
+                Ok(Headers(headers))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use bytes::Bytes;
+    use keyrail_ordering::{
+        Capabilities, CategoryName, Field, FieldType, GroupName, MessageName, MessageType, Metadata, Role, SequentialBy,
+    };
+
+    pub(in crate::service) const LIMITS: LineLimits =
+        LineLimits { payload_max_bytes: 400, line_max_bytes: 1_000, dedupe_window_ms: 60_000 };
+
+    pub(in crate::service) fn metadata(key_field: &str) -> Metadata {
+        let field = |name: &str, required| Field { name: name.into(), kind: FieldType::Text, required };
+        Metadata {
+            name: GroupName::parse("billing").unwrap(),
+            version: "1".into(),
+            role: Role::EventHandler,
+            handles: vec![MessageType {
+                category: CategoryName::parse("order").unwrap(),
+                name: MessageName::parse("OrderPlaced").unwrap(),
+                version: 1,
+                fields: vec![field("client", true), field("note", false)],
+            }],
+            sequential_by: SequentialBy::Field(key_field.into()),
+            options: vec![],
+        }
+    }
+
+    pub(in crate::service) fn catalog() -> Catalog {
+        let capabilities = Capabilities { stream_partitioning: true };
+        Catalog::default().register(&metadata("client"), "00", capabilities).unwrap()
+    }
+
+    fn read(text: &str) -> Result<Draft, String> {
+        let line = RawLine { number: 1, text: LineText::Whole(Bytes::from(text.to_string())) };
+        Draft::read(&line, &catalog(), &LIMITS).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_good_line_is_an_event() {
+        let text = r#"{"id":"e1","category":"order","type":"OrderPlaced","data":{ "client":"k1" },"headers":{"b":"2","a":"1"}}"#;
+        let Draft { publication, .. } = read(text).unwrap();
+        let event = publication.event;
+        assert_eq!((&*event.id, event.key.unwrap().as_str()), ("e1", "k1"));
+        assert_eq!(&event.data[..], br#"{ "client":"k1" }"#);
+        assert_eq!(event.headers, [("b".into(), "2".into()), ("a".into(), "1".into())]);
+        assert_eq!((event.version, publication.key_field.as_deref()), (1, Some("client")));
+        let marked = format!("\u{feff}{text}\r");
+        assert!(read(&marked).is_ok());
+    }
+
+    #[test]
+    fn an_event_without_id_gets_one() {
+        let text = r#"{"category":"order","type":"OrderPlaced","data":{"client":"k1"}}"#;
+        assert_ne!(read(text).unwrap().publication.event.id, read(text).unwrap().publication.event.id);
+    }
+
+    #[test]
+    fn a_bad_line_says_what_is_wrong() {
+        let event = |data: &str| format!(r#"{{"category":"order","type":"OrderPlaced","data":{data}}}"#);
+        let long = format!(r#"{{"client":"{}"}}"#, "x".repeat(500));
+        let cases = [
+            ("nonsense".to_string(), "not a JSON object"),
+            ("[1]".into(), "not a JSON object"),
+            ("{".into(), "EOF while parsing"),
+            (r#"{"category":"order","type":"OrderPlaced"}"#.into(), "missing field `data`"),
+            (r#"{"category":"order","type":"OrderPlaced","data":{},"key":"k"}"#.into(), "unknown field `key`"),
+            (r#"{"category":"nope","type":"OrderPlaced","data":{}}"#.into(), "unknown category \"nope\"; known: order"),
+            (r#"{"category":"order","type":"Nope","data":{}}"#.into(), "unknown message type \"Nope\""),
+            (
+                r#"{"category":"order","type":"OrderPlaced","version":7,"data":{"client":"k"}}"#.into(),
+                "unknown version 7",
+            ),
+            (r#"{"id":"","category":"order","type":"OrderPlaced","data":{"client":"k"}}"#.into(), "the id is empty"),
+            (r#"{"id":7,"category":"order","type":"OrderPlaced","data":{"client":"k"}}"#.into(), "invalid type"),
+            (
+                r#"{"category":"order","type":"OrderPlaced","data":{"client":"k"},"headers":{"keyrail-x":"1"}}"#.into(),
+                "the host's",
+            ),
+            (
+                r#"{"category":"order","type":"OrderPlaced","data":{"client":"k"},"headers":[1]}"#.into(),
+                "headers as an object of texts",
+            ),
+            (event(r#"{"client":"a:b"}"#), "contains ':'"),
+            (event(r#"{"client":""}"#), "the key is empty"),
+            (event(r#"{"client":null}"#), "the key is null"),
+            (event("{}"), "the key is missing"),
+            (event(r#"{"client":"dlq"}"#), "reserved word"),
+            (event(r#"{"client":"__x__"}"#), "reserved word"),
+            (event(&format!(r#"{{"client":"{}"}}"#, "x".repeat(300))), "300 bytes"),
+            (event(r#"{"client":1.5}"#), "only text and integers"),
+            (event("{\"client\":\"e\u{301}\"}"), "normalization form C"),
+            (event(r#"{"client":"k","note":7}"#), "field \"note\" of order/OrderPlaced is not text"),
+            (event("[]"), "not a JSON object"),
+            (event(&long), "publish.payload_max_bytes"),
+        ];
+        for (text, part) in cases {
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(part) && !error.contains('\n'), "{text}: {error}");
+        }
+        let bytes = Bytes::from_static(b"{\"category\":\"\xff\"}");
+        let line = RawLine { number: 1, text: LineText::Whole(bytes) };
+        assert!(Draft::read(&line, &catalog(), &LIMITS).is_err());
+        let line = RawLine { number: 1, text: LineText::TooLong { bytes: 5_000 } };
+        assert!(Draft::read(&line, &catalog(), &LIMITS).unwrap_err().to_string().contains("5000 bytes"));
+    }
+}

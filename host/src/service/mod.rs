@@ -1,0 +1,56 @@
+//! What can be done to a broker from outside: register, publish, look.
+//!
+//! The command line and the HTTP API both go through here, so a file that is opened directly and a running host behave
+//! alike. Knows brokers by their traits only, and nothing of terminals, HTTP or WebAssembly.
+
+#[cfg(test)]
+mod fake;
+mod ids;
+mod inspect;
+mod lane;
+mod line;
+mod lines;
+mod publish;
+mod register;
+mod report;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use keyrail_broker::Broker;
+
+pub use inspect::{CatalogView, Cursor, CursorError, InspectError, Page};
+pub use line::{LineError, LineLimits};
+pub use lines::{LineSplitter, LineText, RawLine};
+pub use publish::PublishOptions;
+pub use register::{Change, RefusedHandler, RegisterError, Registered, Registration};
+pub use report::{Outcome, Report, Stop, StopKind};
+pub use rows::{Halted, Row, State, Values};
+
+use crate::config::PublishConfig;
+
+/// The operations on one broker.
+#[derive(Clone)]
+pub struct Service {
+    broker: Arc<dyn Broker>,
+    publish: PublishConfig,
+}
+
+impl Service {
+    /// Over this broker.
+    pub fn new(broker: Arc<dyn Broker>, publish: PublishConfig) -> Self {
+        Self { broker, publish }
+    }
+
+    /// The broker.
+    pub fn broker(&self) -> &Arc<dyn Broker> {
+        &self.broker
+    }
+
+    /// Size of an input line.
+    pub fn line_max_bytes(&self) -> usize {
+        self.publish.line_max_bytes
+    }
+}

@@ -1,1 +1,66 @@
-fn main() {}
+//! Keyrail's tasks: `cargo xtask demo | test | guests | bench`.
+//!
+//! They prepare what a fresh machine lacks and say each step in one line. Only light dependencies: everybody who builds
+//! anything waits for it.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+mod bench;
+mod demo;
+mod guests;
+mod process;
+mod redis;
+mod test;
+mod toolchain;
+mod workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Keyrail's tasks", disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build host and guests, run real flights through them on the embedded broker, and show what happened
+    Demo,
+    /// Get what the tests need, build everything, and run all tests
+    Test {
+        /// Passed on to `cargo test`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
+    /// Build the example and test handlers into components, in the target folder's `guests/`
+    Guests {
+        /// How to build for wasm32-wasip2
+        #[arg(long, value_enum, default_value_t)]
+        toolchain: toolchain::Choice,
+    },
+    /// Measure events/s end to end beside what Redis itself can do, then the parts by themselves; a release build
+    Bench {
+        /// Only the end-to-end rows
+        #[arg(long)]
+        end_to_end_only: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().task {
+        Task::Demo => demo::run(),
+        Task::Test { rest } => test::run(&rest),
+        Task::Guests { toolchain } => guests::build(toolchain).map(drop),
+        Task::Bench { end_to_end_only } => bench::run(end_to_end_only),
+    };
+    report(done)
+}
+
+/// One line a cause, no backtrace: what failed is a program that was started here, and it has told its own story.
+fn report(done: Result<()>) -> ExitCode {
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    eprintln!("xtask: {error:#}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,15 @@
+//! `cargo xtask test`: gets what the tests need, builds everything, runs everything.
+
+use anyhow::Result;
+
+use crate::toolchain::Choice;
+use crate::{guests, process, redis, workspace};
+
+pub(crate) fn run(rest: &[String]) -> Result<()> {
+    redis::ensure("test")?;
+    guests::build(Choice::default())?;
+    process::step("test", "building the host");
+    process::run(workspace::cargo().args(["build", "--quiet", "--locked", "--package", "keyrail"]))?;
+    process::step("test", "running all tests");
+    process::run(workspace::cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]).args(rest))
+}

@@ -34,10 +34,11 @@ async fn main() -> Result<()> {
         "{cores} cores, median of {RUNS} runs, events/s; floor: one publish function, one commit-and-take function"
     );
     println!(
-        "{:>6} {:>8} | {:>9} {:>9} {:>6} | {:>9} {:>9} {:>6} | {:>6}",
-        "keys", "events", "publish", "floor", "ratio", "handle", "floor", "ratio", "both"
+        "{:>6} {:>8} | {:>9} {:>9} {:>6} | {:>9} {:>9} {:>6} | {:>6} | {:>9}",
+        "keys", "events", "publish", "floor", "ratio", "handle", "floor", "ratio", "both", "server us"
     );
-    for (keys, events) in ROWS {
+    let wanted: Vec<usize> = std::env::args().skip(1).map(|keys| keys.parse()).collect::<Result<_, _>>()?;
+    for (keys, events) in ROWS.into_iter().filter(|(keys, _)| wanted.is_empty() || wanted.contains(keys)) {
         let mut runs = vec![];
         for _ in 0..RUNS {
             runs.push(run(&module, keys, events).await?);
@@ -50,7 +51,7 @@ async fn main() -> Result<()> {
         let rate = |took: Duration| events as f64 / took.as_secs_f64();
         let ratio = |ours: Duration, floor: Duration| floor.as_secs_f64() / ours.as_secs_f64();
         println!(
-            "{keys:>6} {events:>8} | {:>9.0} {:>9.0} {:>6.2} | {:>9.0} {:>9.0} {:>6.2} | {:>6.2}",
+            "{keys:>6} {events:>8} | {:>9.0} {:>9.0} {:>6.2} | {:>9.0} {:>9.0} {:>6.2} | {:>6.2} | {:>9.1}",
             median(&|run| rate(run.publish)),
             median(&|run| rate(run.floor.publish)),
             median(&|run| ratio(run.publish, run.floor.publish)),
@@ -58,12 +59,15 @@ async fn main() -> Result<()> {
             median(&|run| rate(run.floor.handle)),
             median(&|run| ratio(run.handle, run.floor.handle)),
             median(&|run| ratio(run.publish + run.handle, run.floor.publish + run.floor.handle)),
+            median(&|run| run.server_us / events as f64),
         );
     }
     Ok(())
 }
 
 struct Run {
+    /// Time that the server spent in functions while events were handled.
+    server_us: f64,
     publish: Duration,
     handle: Duration,
     floor: Floor,
@@ -92,6 +96,7 @@ async fn run(module: &Arc<Module>, keys: usize, events: usize) -> Result<Run> {
     }
     let publish = start.elapsed();
 
+    let () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut connection).await?;
     let start = Instant::now();
     let handler = Arc::new(WasmHandler(module.clone()));
     let config = EngineConfig::default();
@@ -103,5 +108,13 @@ async fn run(module: &Arc<Module>, keys: usize, events: usize) -> Result<Run> {
     let handle = start.elapsed();
     ensure!(engine.stats().failed == 0, "some events failed: {:?}", engine.stats());
     engine.shutdown(config.shutdown_grace_ms).await;
-    Ok(Run { publish, handle, floor })
+    let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut connection).await?;
+    let server_us = function_time_us(&stats).context("the server tells no time of FCALL")?;
+    Ok(Run { server_us, publish, handle, floor })
+}
+
+/// The `usec` of `cmdstat_fcall:calls=…,usec=…,…`.
+fn function_time_us(stats: &str) -> Option<f64> {
+    let line = stats.lines().find(|line| line.starts_with("cmdstat_fcall:"))?;
+    line.split("usec=").nth(1)?.split(',').next()?.parse().ok()
 }

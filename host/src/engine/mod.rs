@@ -141,13 +141,9 @@ impl Engine {
 }
 
 /// Where a handler's partitions are listed.
-fn sources_of(
-    handler: &dyn Handler,
-    catalog: &keyrail_ordering::Catalog,
-) -> Result<Vec<ReadySource>, StartError> {
+fn sources_of(handler: &dyn Handler, catalog: &keyrail_ordering::Catalog) -> Result<Vec<ReadySource>, StartError> {
     let metadata = handler.metadata();
-    let unsupported =
-        |why: String| StartError::Unsupported { handler: metadata.name.to_string(), why };
+    let unsupported = |why: String| StartError::Unsupported { handler: metadata.name.to_string(), why };
     let group = metadata.name.clone();
     if metadata.role == Role::ProcessManager || matches!(metadata.sequential_by, SequentialBy::Correlation(_)) {
         return Err(unsupported("is a process manager, which this release does not run yet".into()));

@@ -149,12 +149,10 @@ impl Worker {
             Effect::WakeAt(at_ms) => self.wait(at_ms).await,
             Effect::Invoke { entry, attempt } => self.invoke(&entry, attempt).await,
             Effect::Commit { entry, take_max, release } => self.commit(&entry.at, take_max, release).await,
-            Effect::Take { max, recover } => {
-                match self.shared.broker.take(&self.session.lease, max, recover).await {
-                    Ok(taken) => Input::Taken { entries: taken.entries, attempts: taken.attempts, more: taken.more },
-                    Err(error) => self.refused("take", &error),
-                }
-            }
+            Effect::Take { max, recover } => match self.shared.broker.take(&self.session.lease, max, recover).await {
+                Ok(taken) => Input::Taken { entries: taken.entries, attempts: taken.attempts, more: taken.more },
+                Err(error) => self.refused("take", &error),
+            },
             Effect::Fail { entry, attempt, error, after_ms } => {
                 let lease = &self.session.lease;
                 match self.shared.broker.fail(lease, &entry.at, attempt, &error, after_ms).await {

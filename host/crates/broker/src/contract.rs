@@ -3,7 +3,7 @@
 //! [`contract_tests!`](crate::contract_tests) makes a test of each case. A case gets a fresh broker and knows it by the
 //! traits only; nothing in it is timed, and no case waits for anything but a condition, with a deadline.
 //!
-//! ```ignore
+//! ```text
 //! async fn subject() -> Subject { Subject::new(Arc::new(MyBroker::start().await)) }
 //! keyrail_broker::contract_tests!(subject);
 //! ```
@@ -25,6 +25,7 @@ pub mod words;
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use keyrail_ordering::EntryRef;
@@ -59,6 +60,13 @@ impl Subject {
         self.keep = Box::new(keep);
         self
     }
+}
+
+/// How long one case may take: a broker that makes no progress fails it, and does not hang it.
+const CASE_MAX: Duration = Duration::from_mins(1);
+
+pub async fn in_time(case: impl Future<Output = ()>) {
+    tokio::time::timeout(CASE_MAX, case).await.unwrap_or_else(|_| panic!("the case did not end within {CASE_MAX:?}"));
 }
 
 /// One `#[tokio::test]` for each case; `$make` is an `async fn() -> Subject`.
@@ -158,7 +166,8 @@ macro_rules! contract_tests {
         $(mod $module {
             $(#[tokio::test]
             async fn $case() {
-                $crate::contract::$module::$case(super::$make().await).await;
+                let subject = super::$make().await;
+                $crate::contract::in_time($crate::contract::$module::$case(subject)).await;
             })*
         })*
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -164,6 +164,17 @@ fn say(line: &str) {
     out.flush().unwrap();
 }
 
+/// A child that does not outlive its test, however that ends.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[tokio::test]
 async fn a_killed_process_loses_nothing_that_was_answered() {
     let (_folder, path) = place();
@@ -171,14 +182,16 @@ async fn a_killed_process_loses_nothing_that_was_answered() {
         if round > 1 {
             std::fs::remove_file(&path).unwrap();
         }
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child_that_is_killed", "--nocapture"])
             .env(CHILD_FILE, &path)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut child = Killed(child);
+        let mut killed = false;
+        let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
         let mut said: BTreeSet<(String, String, u64)> = BTreeSet::new();
         for line in lines {
             // The last line may be cut.
@@ -189,12 +202,13 @@ async fn a_killed_process_loses_nothing_that_was_answered() {
             {
                 said.insert((what.into(), key.into(), n));
             }
-            if said.len() as u64 == 200 * round {
+            if said.len() as u64 == 200 * round && !killed {
                 assert!(matches!(EmbeddedBroker::open(&path, EmbeddedSettings::default()), Err(OpenError::InUse(_))));
-                child.kill().unwrap();
+                child.0.kill().unwrap();
+                killed = true;
             }
         }
-        child.wait().unwrap();
+        child.0.wait().unwrap();
         assert!(said.len() as u64 >= 200 * round, "the child ended early, having said {}", said.len());
 
         let story = story(&path);

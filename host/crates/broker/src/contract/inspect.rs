@@ -90,6 +90,11 @@ pub async fn states_are_paged_without_loss_or_repeat(subject: Subject) {
     let other = story.acquire_for("A", partition("audit", "order", "k1")).await;
     story.broker.commit(&other.lease, commit(&other.entries[0]).put("audit", "x")).await.unwrap();
     story.publish("stateless", ["e1"]).await;
+    // A key whose last value was removed has no state any more.
+    story.publish("emptied", ["e1", "e2"]).await;
+    let emptied = story.acquire("A", "emptied").await;
+    story.broker.commit(&emptied.lease, commit(&emptied.entries[0]).put("n", "1")).await.unwrap();
+    story.broker.commit(&emptied.lease, commit(&emptied.entries[1]).remove("n")).await.unwrap();
     let (mut found, mut cursor) = (vec![], 0);
     loop {
         let (rows, next) = story.broker.states(&source("billing"), cursor, 10).await.unwrap();

@@ -5,7 +5,7 @@ use keyrail_ordering::{Capabilities, Catalog, CategoryName, GroupName, Sequentia
 use redis::Value;
 
 use super::RedisBroker;
-use super::decode::{self, Answer, Status};
+use super::answer::{self, Answer, Status};
 use super::functions::Call;
 use super::keyspace::{self, Listing};
 use crate::{CatalogStore, Error, ReadySource, wire};
@@ -56,7 +56,7 @@ impl RedisBroker {
         if version == Value::Nil {
             return Ok((Catalog::default(), 0));
         }
-        let version = decode::number(&version)?;
+        let version = answer::number(&version)?;
         let catalog: Catalog = wire::decode(&answer.bytes()?)?;
         self.set_rules(&catalog.key_rules);
         Ok((catalog, version))

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use redis::Value;
 
+use super::answer::{Answer, text};
 use super::connection::{Connection, Failure};
-use super::decode::{Answer, text};
 use super::functions::{self, Call};
 use crate::Error;
 

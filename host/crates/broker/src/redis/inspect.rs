@@ -5,7 +5,7 @@ use keyrail_ordering::{Catalog, CategoryName, Generation, Key, Lane, OwnerId, Pa
 use redis::Value;
 
 use super::RedisBroker;
-use super::decode::{self, Answer};
+use super::answer::{self, Answer};
 use super::functions::Call;
 use super::keyspace::{self, Listing, Part};
 use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, StateRow, wire};
@@ -73,7 +73,7 @@ impl Inspect for RedisBroker {
             reads.cmd("SCARD").arg(keyspace::listing(source, Listing::Halted));
         }
         let counts = self.connection.call_all(&reads, 2 + 2 * sources.len()).await?;
-        let counts = counts.iter().map(decode::number).collect::<Result<Vec<_>, _>>()?;
+        let counts = counts.iter().map(answer::number).collect::<Result<Vec<_>, _>>()?;
         let mut backlog = Backlog { outbox: counts[0], abandoned: counts[1], ..Backlog::default() };
         for pair in counts[2..].chunks(2) {
             backlog.ready += pair[0];
@@ -179,8 +179,8 @@ impl RedisBroker {
 }
 
 fn row(partition: PartitionId, mut answer: Answer) -> Result<(PartitionRow, bool), Error> {
-    let last = decode::entry_id(&answer.text()?)?;
-    let settled = decode::entry_id(&answer.text()?)?;
+    let last = answer::entry_id(&answer.text()?)?;
+    let settled = answer::entry_id(&answer.text()?)?;
     let waiting = answer.number()?;
     let lease = answer.text()?;
     let last_owner = answer.text()?;

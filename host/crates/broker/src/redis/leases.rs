@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use keyrail_ordering::{Generation, Lease, OwnerId, PartitionSpec};
 
+use super::answer::{self, Answer, Status};
 use super::connection::Connection;
-use super::decode::{self, Answer, Status};
+use super::decode;
 use super::functions::{self, Call};
 use super::keyspace::{self, Listing, Part};
 use super::{READ_MAX, RedisBroker, TIME_MAX_MS, bells};
@@ -99,7 +100,7 @@ impl RedisBroker {
             let place = listed.number()? as usize;
             let id = listed.text()?;
             let stream = place.checked_sub(1).and_then(|place| partition.streams.get(place));
-            if let (Some(stream), Some(id)) = (stream, decode::entry_id(&id)?) {
+            if let (Some(stream), Some(id)) = (stream, answer::entry_id(&id)?) {
                 positions.push((stream.clone(), id));
             }
         }

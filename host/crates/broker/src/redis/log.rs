@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use keyrail_ordering::{EntryRef, HaltRecord, Lease, StreamId};
 
-use super::decode::{self, Answer, Status, encode_headers};
+use super::answer::{self, Answer, Status};
+use super::decode::{self, encode_headers};
 use super::functions::Call;
 use super::keyspace::{self, Part};
 use super::{READ_MAX, RedisBroker, TIME_MAX_MS};
@@ -35,7 +36,7 @@ impl Log for RedisBroker {
             .arg(lease.token())
             .arg(name);
         let mut answer = self.fenced(&call, None).await?;
-        Ok(decode::bytes(answer.value()?)?)
+        Ok(answer::bytes(answer.value()?)?)
     }
 
     async fn commit(&self, lease: &Lease, commit: Commit) -> Result<Committed, FencedError> {
@@ -129,7 +130,7 @@ impl RedisBroker {
             (Status::Ok, _) => Ok(answer),
             (Status::Fenced, _) => Err(FencedError::Fenced),
             (Status::NotHead, Some(named)) => {
-                Err(FencedError::NotHead { named: named.clone(), head: decode::entry_id(&answer.text()?)? })
+                Err(FencedError::NotHead { named: named.clone(), head: answer::entry_id(&answer.text()?)? })
             }
             (Status::Refused, _) => Err(Error::Refused(answer.text()?).into()),
             (other, _) => Err(Error::Corrupt(format!("a fenced operation answered {other:?}")).into()),

@@ -5,6 +5,7 @@
 //! a try is due again, who should own what.
 //! Invariant: nothing per key is kept here. What is kept is a cache of the key rules and the highest generation seen.
 
+mod answer;
 mod bells;
 mod catalog;
 mod checks;

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use keyrail_ordering::{Lane, StreamId};
 
+use super::answer::{Answer, entry_id};
 use super::connection::Failure;
-use super::decode::{Answer, encode_headers, entry_id};
+use super::decode::encode_headers;
 use super::functions::Call;
 use super::{RedisBroker, keyspace};
 use crate::{Error, Publication, Publish, PublishError, Published};

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::RedisBroker;
-use super::decode::Answer;
+use super::answer::Answer;
 use super::functions::Call;
 use super::keyspace;
 use crate::{Error, Routed, Router};

@@ -1,7 +1,7 @@
 //! What others do to the server, and what the network does to a call. Numbers are those of cases.md.
 
 use keyrail_broker::redis::{RedisBroker, RedisSettings};
-use keyrail_broker::{AcquireError, Error, Leases, Log, Publish, PublishError};
+use keyrail_broker::{AcquireError, Error, Inspect, Leases, Log, Publish, PublishError};
 use keyrail_ordering::Content;
 
 use crate::world::*;
@@ -234,4 +234,47 @@ async fn an_index_that_was_lost_is_repaired_by_the_next_event() {
     let second = world.publish("k1", 2..=2).await[0].id;
     assert!(first.is_followed_by(second));
     assert_eq!(world.number("HGET order:__partitions__ k1").await, i64::try_from(first.epoch).unwrap());
+}
+
+#[tokio::test]
+async fn a_stream_that_begins_anew_is_not_halted_by_what_its_predecessor_left() {
+    let world = World::new().await;
+    world.publish("k1", 1..=2).await;
+    let held = world.acquire(&world.a, "k1", "a").await;
+    world.a.fail(&held.lease, &held.entries[0].at, 1, "no", 3_600_000).await.unwrap();
+    let record = keyrail_ordering::HaltRecord {
+        head: held.entries[0].at.clone(),
+        cause: keyrail_ordering::HaltCause::Poison,
+        attempts: 1,
+        error: "no".into(),
+        handler_version: "1".into(),
+    };
+    world.a.halt(&held.lease, &record).await.unwrap();
+    world.cli("DEL order:k1").await;
+    world.publish("k1", 3..=3).await;
+    assert_eq!(world.a.backlog(&[source()]).await.unwrap().halted, 0);
+    let anew = world.acquire(&world.a, "k1", "a").await;
+    assert_eq!((ids(&anew.entries), anew.attempts), (vec!["k1-3".to_string()], None));
+}
+
+#[tokio::test]
+async fn a_bad_type_or_version_is_refused_and_huge_times_are_not() {
+    let world = World::new().await;
+    let mut call = redis::cmd("FCALL");
+    call.arg("keyrail_publish").arg(1).arg("order:k1");
+    for argument in ["order", "k1", "client", "", "0", "e1", "Placed", "one", "", "{}"] {
+        call.arg(argument);
+    }
+    let (status, why): (i64, String) = call.query_async(&mut world.raw.clone()).await.unwrap();
+    assert_eq!((status, why.contains("version")), (3, true));
+    let mut publication = event("order", "k1", "e1");
+    publication.dedupe_window_ms = u64::MAX;
+    let first = world.a.publish(vec![publication.clone()]).await.unwrap().remove(0).unwrap();
+    let second = world.a.publish(vec![publication]).await.unwrap().remove(0).unwrap();
+    assert_eq!((first.duplicate, second.duplicate, second.id), (false, true, first.id));
+    let held = world.a.acquire(partition("k1"), &owner("a"), u64::MAX, usize::MAX).await.unwrap();
+    assert_eq!(world.a.heartbeat().renew(std::slice::from_ref(&held.lease), u64::MAX).await.unwrap(), [true]);
+    world.a.fail(&held.lease, &held.entries[0].at, 1, &"é".repeat(5_000), u64::MAX).await.unwrap();
+    let record = world.a.take(&held.lease, usize::MAX, true).await.unwrap().attempts.unwrap();
+    assert_eq!(record.last_error.len(), 4_096);
 }

@@ -39,7 +39,7 @@ local function keyrail_commit(keys, args)
   at = at + tonumber(args[at]) + 1
   local emits = tonumber(args[at])
   local state = state_name(scope, group)
-  if #puts > 0 or #removals > 0 then
+  if #removals > 0 and #puts == 0 then
     local kind = redis.call('TYPE', state).ok
     if kind ~= 'hash' and kind ~= 'none' then return { REFUSED, state .. ' holds a ' .. kind .. ', not a hash' } end
   end
@@ -48,10 +48,16 @@ local function keyrail_commit(keys, args)
     if kind ~= 'stream' and kind ~= 'none' then return { REFUSED, OUTBOX .. ' holds a ' .. kind .. ', not a stream' } end
   end
 
-  -- Writes. None of them can fail.
+  -- Writes. Only the first can fail, on a key of another type, and then it has changed nothing.
   if #puts > 0 then
-    call_in_chunks({ 'HSET', state }, puts, 2)
-    redis.pcall('SADD', states_name(collection, group), key)
+    local added = 0
+    for from = 1, #puts, CHUNK do
+      local reply = redis.pcall('HSET', state, unpack(puts, from, math.min(from + CHUNK - 1, #puts)))
+      if failure(reply) then return { REFUSED, state .. ': ' .. failure(reply) } end
+      added = added + reply
+    end
+    -- Only a write that adds a name can be the key's first.
+    if added > 0 then redis.pcall('SADD', states_name(collection, group), key) end
   end
   if #removals > 0 then call_in_chunks({ 'HDEL', state }, removals, 1) end
   for emit = 0, emits - 1 do

@@ -42,9 +42,11 @@ pub(crate) fn run() -> Result<()> {
     println!("runs the handler on one event of each at a time, and commits state and progress in one step.\n");
     demo.show(&["run", "--handler", "itinerary.wasm", "--until-idle"])?;
     let dump = demo.output(&["state", "dump", "itinerary"])?;
-    println!("$ keyrail state dump itinerary | head -{SHOWN}");
+    println!("$ keyrail state dump itinerary | head -1");
+    println!("{}\n", dump.lines().next().unwrap_or_default());
+    println!("In words, for the first {SHOWN}:");
     for line in dump.lines().take(SHOWN) {
-        println!("{line}");
+        println!("  {}", in_words(line));
     }
     println!();
     compare(&dump)?;
@@ -94,11 +96,29 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
+/// One aircraft's itinerary, for people.
+fn in_words(line: &str) -> String {
+    let text = |name| text_member(line, name).unwrap_or_default();
+    let number = |name: &str| {
+        let rest = line.split(&format!("\"{name}\":")).nth(1).unwrap_or_default();
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>()
+    };
+    format!(
+        "{} landed {} times, last at {}, {} minutes late in all",
+        text("key"),
+        number("arrived"),
+        text("last_airport"),
+        number("minutes_late")
+    )
+}
+
+/// The text of a member. Not worth a JSON library: these have nothing to escape.
+fn text_member(line: &str, name: &str) -> Option<String> {
+    let start = line.find(&format!("\"{name}\":\""))? + name.len() + 4;
+    Some(line[start..].split('"').next()?.to_string())
+}
+
 /// Key → digest of each line.
 fn digests(lines: &str, key: &str) -> BTreeMap<String, String> {
-    let member = |line: &str, name: &str| {
-        let start = line.find(&format!("\"{name}\":\""))? + name.len() + 4;
-        Some(line[start..].split('"').next()?.to_string())
-    };
-    lines.lines().filter_map(|line| Some((member(line, key)?, member(line, "digest")?))).collect()
+    lines.lines().filter_map(|line| Some((text_member(line, key)?, text_member(line, "digest")?))).collect()
 }

@@ -57,7 +57,7 @@ impl Default for EngineConfig {
             renew_batch_max: 200,
             partitions_max: 256,
             executions_max: 64,
-            read_ahead_max: 16,
+            read_ahead_max: 32,
             linger_ms: 50,
             pause_ms: 50,
             sweep_interval_ms: 2_000,

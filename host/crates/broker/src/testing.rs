@@ -35,17 +35,24 @@ impl RedisServer {
     /// Starts one with further arguments, as redis-server takes them: `--requirepass`, `secret`. They come last, so they
     /// win over the defaults.
     pub fn start_with(arguments: &[&str]) -> Result<Self, Error> {
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let directory = std::env::temp_dir().join(format!("keyrail-redis-{}-{number}", std::process::id()));
         let failed = |what: &str, error: std::io::Error| Error::Unusable(format!("cannot {what}: {error}"));
-        std::fs::create_dir_all(&directory)
-            .map_err(|error| failed(&format!("create {}", directory.display()), error))?;
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let mut last = Error::Unusable("redis-server did not start".into());
         for _ in 0..PORTS_TRIED {
+            let number = STARTED.fetch_add(1, Ordering::Relaxed);
+            let directory = std::env::temp_dir().join(format!("keyrail-redis-{}-{number}", std::process::id()));
+            std::fs::create_dir_all(&directory)
+                .map_err(|error| failed(&format!("create {}", directory.display()), error))?;
             let port = free_port().map_err(|error| failed("find a free port", error))?;
-            let child = spawn(port, &directory, &arguments)?;
-            let mut server = Self { child, port, directory: directory.clone(), arguments: arguments.clone() };
+            let child = match spawn(port, &directory, &arguments) {
+                Ok(child) => child,
+                Err(error) => {
+                    // Empty; nothing is lost if it stays.
+                    let _ = std::fs::remove_dir(&directory);
+                    return Err(error);
+                }
+            };
+            let mut server = Self { child, port, directory, arguments: arguments.clone() };
             match server.wait_until_up() {
                 Ok(()) => return Ok(server),
                 Err(error) => last = error,

@@ -211,3 +211,27 @@ async fn large_state_is_not_prefetched_and_is_read_by_name() {
     let (states, _) = world.a.states(&source(), 0, 10).await.unwrap();
     assert_eq!(states[0].values.len(), 1_502);
 }
+
+#[tokio::test]
+async fn a_key_that_is_ready_without_work_leaves_the_ready_set_when_it_is_read() {
+    let world = World::new().await;
+    let ready = async || world.a.backlog(&[source()]).await.unwrap().ready;
+    world.cli("ZADD order:__behind__:h 0 k1").await;
+    let held = world.acquire(&world.a, "k1", "a").await;
+    assert_eq!((held.entries.len(), held.more, ready().await), (0, false, 0));
+    world.cli("ZADD order:__behind__:h 0 k1").await;
+    assert_eq!(world.a.take(&held.lease, 10, false).await.unwrap().entries, []);
+    assert_eq!(ready().await, 0);
+}
+
+#[tokio::test]
+async fn a_partition_that_was_released_with_its_last_commit_leaves_no_consumer() {
+    let world = World::new().await;
+    world.publish("k1", 1..=1).await;
+    let held = world.acquire(&world.a, "k1", "a").await;
+    let mut commit = settle(&held.entries[0]);
+    (commit.take_max, commit.release) = (1, true);
+    assert!(world.a.commit(&held.lease, commit).await.unwrap().released);
+    let redis::Value::Array(consumers) = world.cli("XINFO CONSUMERS order:k1 h").await else { panic!() };
+    assert!(consumers.is_empty(), "{consumers:?}");
+}

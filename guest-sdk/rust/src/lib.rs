@@ -75,3 +75,8 @@ pub mod __private {
     #[cfg(target_arch = "wasm32")]
     pub use crate::host::component;
 }
+
+/// The handler that the repository's README shows must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

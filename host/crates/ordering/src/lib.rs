@@ -11,11 +11,12 @@ mod key;
 mod lease;
 mod name;
 mod partition;
+mod refusal;
 mod retry;
 
 pub use catalog::{
-    Accepted, Capabilities, Catalog, CategoryEntry, Correlation, EventError, Field, FieldType, HandlerEntry,
-    MessageType, Metadata, Refusal, Role, SequentialBy,
+    Accepted, Capabilities, Catalog, CategoryEntry, Correlation, Field, FieldType, HandlerEntry, MessageType, Metadata,
+    Role, SequentialBy,
 };
 pub use effects::{Effects, Outgoing, StateChange};
 pub use entry::{Content, Entry, EntryId, EntryRef, Event, Lane, ParseEntryIdError, StreamId};
@@ -23,4 +24,5 @@ pub use key::{Key, KeyError, KeyRules};
 pub use lease::{AttemptsRecord, Generation, HaltCause, HaltRecord, Lease, OwnerId, PartitionId, PartitionSpec, Scope};
 pub use name::{CategoryName, GroupName, MessageName, NameError};
 pub use partition::{Effect, Failure, FailureKind, Input, Outcome, Partition, Policy};
+pub use refusal::{EventError, Refusal};
 pub use retry::RetryPolicy;

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CategoryName, EventError, GroupName, Key, KeyRules, MessageName, Refusal};
+use crate::{CategoryName, EventError, GroupName, Key, KeyRules, MessageName, Refusal, RetryPolicy};
 
 /// What a field of a message holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -391,6 +391,9 @@ fn declaration_refusals(metadata: &Metadata) -> Vec<Refusal> {
         if name.starts_with("must-") {
             refusals.push(Refusal::UnknownOption(name.clone()));
         }
+    }
+    if let Err(error) = RetryPolicy::default().with_options(&metadata.options) {
+        refusals.push(error.into());
     }
     match (metadata.role, &metadata.sequential_by) {
         (Role::ProcessManager, SequentialBy::Field(_)) => refusals.push(Refusal::Role(

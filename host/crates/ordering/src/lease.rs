@@ -67,6 +67,24 @@ pub struct PartitionSpec {
 }
 
 impl PartitionSpec {
+    /// The partition of a process manager's correlation value: its primary stream in each category, then the backfill lanes.
+    pub fn of_correlation<'a>(
+        group: GroupName,
+        categories: impl IntoIterator<Item = &'a CategoryName> + Clone,
+        value: Key,
+    ) -> Self {
+        let lane = |lane| {
+            let value = value.clone();
+            categories.clone().into_iter().map(move |category| StreamId {
+                category: category.clone(),
+                key: Some(value.clone()),
+                lane,
+            })
+        };
+        let streams = lane(Lane::Primary).chain(lane(Lane::Backfill)).collect();
+        Self { id: PartitionId { group, scope: Scope::Correlation { value } }, streams }
+    }
+
     /// The partition of one key: its primary stream, then its backfill lane.
     pub fn of_key(group: GroupName, category: CategoryName, key: Key) -> Self {
         let lane = |lane| StreamId { category: category.clone(), key: Some(key.clone()), lane };

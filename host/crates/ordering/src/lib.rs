@@ -9,10 +9,12 @@ mod effects;
 mod entry;
 mod key;
 mod lease;
+mod membership;
 mod name;
 mod partition;
 mod refusal;
 mod retry;
+mod tries;
 
 pub use catalog::{
     Accepted, Capabilities, Catalog, CategoryEntry, Correlation, Field, FieldType, HandlerEntry, MessageType, Metadata,
@@ -22,7 +24,9 @@ pub use effects::{Effects, Outgoing, StateChange};
 pub use entry::{Content, Entry, EntryId, EntryRef, Event, Lane, ParseEntryIdError, StreamId};
 pub use key::{Key, KeyError, KeyRules};
 pub use lease::{AttemptsRecord, Generation, HaltCause, HaltRecord, Lease, OwnerId, PartitionId, PartitionSpec, Scope};
+pub use membership::{Member, Membership};
 pub use name::{CategoryName, GroupName, MessageName, NameError};
-pub use partition::{Effect, Failure, FailureKind, Input, Outcome, Partition, Policy};
+pub use partition::{Effect, Input, Outcome, Partition, Policy};
 pub use refusal::{EventError, Refusal};
-pub use retry::RetryPolicy;
+pub use retry::{OptionError, RetryPolicy};
+pub use tries::{Failure, FailureKind, Verdict};

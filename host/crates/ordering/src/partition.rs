@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::{AttemptsRecord, Content, Entry, EntryId, HaltCause, HaltRecord, RetryPolicy, StreamId};
+use crate::{AttemptsRecord, Content, Entry, EntryId, Failure, HaltCause, HaltRecord, RetryPolicy, StreamId, Verdict};
 
 /// How a partition of this handler is run.
 #[derive(Debug, Clone)]
@@ -36,49 +36,6 @@ pub enum Outcome {
     Failed(Failure),
     /// The call could not start, or was cut short by the host for its own reasons. Uses no try.
     Deferred,
-}
-
-/// A try that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// How.
-    pub kind: FailureKind,
-    /// What it said.
-    pub error: String,
-}
-
-/// The kinds of failed tries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    /// The handler asked for another try, perhaps not before some time.
-    Retry {
-        /// The wish.
-        after_ms: Option<u64>,
-    },
-    /// The handler said that no try can succeed.
-    Rejected,
-    /// The guest trapped.
-    Trap,
-    /// The guest used more CPU time or wall time than it may.
-    Timeout,
-    /// The guest wanted more memory than it may have.
-    Memory,
-    /// An emit was refused.
-    Refused,
-}
-
-impl FailureKind {
-    /// The kind's name in logs and records.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Retry { .. } => "retry",
-            Self::Rejected => "reject",
-            Self::Trap => "trap",
-            Self::Timeout => "timeout",
-            Self::Memory => "memory",
-            Self::Refused => "refused",
-        }
-    }
 }
 
 /// What happened.
@@ -283,6 +240,10 @@ impl Partition {
                 self.more = more;
                 self.failures = 0;
                 self.enqueue(entries);
+                if self.queue.is_empty() && self.more && !self.draining {
+                    // What comes next was handed out in an answer that never came: only a recovering take brings it again.
+                    return if recover { self.recover(now_ms) } else { self.take(true) };
+                }
                 let wait_ms = if recover { self.recall(attempts) } else { 0 };
                 self.resume(now_ms, wait_ms)
             }
@@ -332,19 +293,13 @@ impl Partition {
             Outcome::Failed(failure) => failure,
         };
         let attempt = self.attempts + 1;
-        let wish = match failure.kind {
-            FailureKind::Rejected => {
+        let after_ms = match self.policy.retry.verdict(attempt, failure.kind, chance) {
+            Verdict::Again { after_ms } => after_ms,
+            Verdict::GiveUp(cause) => {
                 self.attempts = attempt;
-                return self.halt(HaltCause::Rejected, failure.error);
+                return self.halt(cause, failure.error);
             }
-            FailureKind::Retry { after_ms } => after_ms,
-            _ => None,
         };
-        if attempt >= self.policy.retry.attempts_max {
-            self.attempts = attempt;
-            return self.halt(HaltCause::Poison, failure.error);
-        }
-        let after_ms = self.policy.retry.backoff_ms(attempt, chance, wish);
         self.phase = Phase::Failing { after_ms };
         vec![Effect::Fail { entry: self.head(), attempt, error: failure.error, after_ms }]
     }

@@ -1,6 +1,6 @@
 //! Why a handler or an event is refused, each with what to change. The rules themselves are the catalog's.
 
-use crate::{CategoryName, FieldType, GroupName, KeyError, MessageName, NameError};
+use crate::{CategoryName, FieldType, GroupName, KeyError, MessageName, NameError, OptionError};
 
 /// One reason why a handler is refused, with what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +24,9 @@ pub enum Refusal {
     /// An unknown option that must be understood.
     #[error("it demands the option {0:?}, which this host does not know; run it on a newer host")]
     UnknownOption(String),
+    /// An option whose value is none.
+    #[error(transparent)]
+    Option(#[from] OptionError),
     /// Role and `sequential-by` do not fit.
     #[error("{0}")]
     Role(&'static str),

@@ -21,7 +21,42 @@ impl Default for RetryPolicy {
     }
 }
 
+/// An option of a handler that is no retry setting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("option {name} is {value:?}; it must be a number from {min} to {max}")]
+pub struct OptionError {
+    name: String,
+    value: String,
+    min: u64,
+    max: u64,
+}
+
+/// The longest wait that a handler may ask for: a day.
+const WAIT_MAX_MS: u64 = 24 * 3_600 * 1_000;
+/// The most tries that a handler may ask for.
+const TRIES_MAX: u64 = 1_000;
+
 impl RetryPolicy {
+    /// This policy with what a handler's options say: `retry-attempts-max`, `retry-crashes-max`, `retry-backoff-base-ms`,
+    /// `retry-backoff-cap-ms`. Other options are not looked at.
+    pub fn with_options(&self, options: &[(String, String)]) -> Result<Self, OptionError> {
+        let mut policy = self.clone();
+        for (name, value) in options {
+            let number = |min, max| match value.parse::<u64>() {
+                Ok(number) if (min..=max).contains(&number) => Ok(number),
+                _ => Err(OptionError { name: name.clone(), value: value.clone(), min, max }),
+            };
+            match name.as_str() {
+                "retry-attempts-max" => policy.attempts_max = number(1, TRIES_MAX)? as u32,
+                "retry-crashes-max" => policy.crashes_max = number(1, TRIES_MAX)? as u32,
+                "retry-backoff-base-ms" => policy.backoff_base_ms = number(0, WAIT_MAX_MS)?,
+                "retry-backoff-cap-ms" => policy.backoff_cap_ms = number(0, WAIT_MAX_MS)?,
+                _ => {}
+            }
+        }
+        Ok(policy)
+    }
+
     /// The wait after the `attempt`-th failure (1 or more). `chance` is uniform in 0..=1 and spreads the wait over its
     /// upper half, so that keys that failed together do not return together. A guest's wish can lengthen the wait up to
     /// the cap, never shorten it.
@@ -52,6 +87,20 @@ mod tests {
         assert_eq!(policy.backoff_ms(1, 1.0, Some(500)), 500);
         assert_eq!(policy.backoff_ms(1, 1.0, Some(1)), 100);
         assert_eq!(policy.backoff_ms(1, 1.0, Some(u64::MAX)), 1_000);
+    }
+
+    #[test]
+    fn a_handler_sets_its_own() {
+        let options = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        let base = RetryPolicy::default();
+        let own = base.with_options(&options(&[("retry-attempts-max", "9"), ("other", "x")])).unwrap();
+        assert_eq!(own, RetryPolicy { attempts_max: 9, ..base.clone() });
+        for bad in ["0", "-1", "many", "1001"] {
+            let error = base.with_options(&options(&[("retry-attempts-max", bad)])).unwrap_err();
+            assert!(error.to_string().contains("from 1 to 1000"), "{error}");
+        }
     }
 
     proptest! {

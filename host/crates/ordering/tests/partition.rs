@@ -168,6 +168,24 @@ fn an_event_that_kills_its_hosts_halts() {
 }
 
 #[test]
+fn c002_what_a_lost_read_handed_out_is_read_again_and_not_waited_for() {
+    let (mut partition, _) = owned(vec![entry(0)]);
+    partition.step(0, done());
+    // A take that was given up ran late and handed out entry 1: the broker has more, and will not say it twice.
+    let more = Input::Committed { entries: vec![], more: true, released: false };
+    assert_eq!(partition.step(0, more), [Effect::Take { max: 5, recover: false }]);
+    let nothing = || Input::Taken { entries: vec![], attempts: None, more: true };
+    assert_eq!(partition.step(0, nothing()), [Effect::Take { max: 5, recover: true }]);
+    // Even a broker that has nothing to say to that is not asked again at once.
+    let effects = partition.step(0, nothing());
+    let [Effect::WakeAt(due)] = effects[..] else { panic!("{effects:?}") };
+    assert!(due > 0);
+    partition.step(due, Input::Tick);
+    let input = Input::Taken { entries: vec![entry(1)], attempts: None, more: false };
+    assert_eq!(invoked(&partition.step(due, input)), (1, 1));
+}
+
+#[test]
 fn c005_a_missing_or_unreadable_entry_is_never_handed_to_the_handler() {
     let (_, effects) = owned(vec![with_content(0, Content::Missing), entry(1)]);
     assert_eq!(halted(&effects), (0, HaltCause::Missing, 0));

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 pub use address::{AddressError, BrokerAddress};
 pub use engine::EngineConfig;
 pub use error::ConfigError;
-pub use layers::{FILE_NAME, Layers, load};
+pub use layers::{FILE_NAME, Layers, load, origins};
 pub use runtime::RuntimeConfig;
-pub use sections::{ApiConfig, LogConfig, LogFormat, PublishConfig, RedisConfig};
+pub use sections::{ApiConfig, LogConfig, LogFormat, PublishConfig, RedisConfig, RetentionConfig};
 
 /// All settings of a host and of the command line.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub struct Config {
     pub runtime: RuntimeConfig,
     /// How events are taken in.
     pub publish: PublishConfig,
+    /// How long settled events are kept.
+    pub retention: RetentionConfig,
     /// How Redis is reached.
     pub redis: RedisConfig,
     /// The local HTTP API of a host.
@@ -46,6 +48,7 @@ impl Config {
         let mut problems = self.engine.problems();
         problems.extend(self.runtime.problems());
         problems.extend(self.publish.problems());
+        problems.extend(self.retention.problems());
         problems.extend(self.redis.problems());
         problems.extend(self.api.problems());
         problems.extend(self.log.problems());
@@ -83,8 +86,16 @@ mod tests {
         config.engine.heartbeat_interval_ms = 2_000;
         config.publish.batch_max = 0;
         config.publish.line_max_bytes = 10;
+        config.retention.age_ms = u64::MAX;
+        config.redis.generation_floor = u64::MAX;
         let problems = config.problems().join("; ");
-        for part in ["engine.heartbeat_interval_ms is 2000", "publish.batch_max is 0", "publish.line_max_bytes is 10"] {
+        for part in [
+            "engine.heartbeat_interval_ms is 2000",
+            "publish.batch_max is 0",
+            "publish.line_max_bytes is 10",
+            "retention.age_ms is",
+            "redis.generation_floor is",
+        ] {
             assert!(problems.contains(part), "{problems}");
         }
     }

@@ -3,16 +3,17 @@
 //! Commands do not know which of the two it is.
 
 mod open;
+mod operate;
 
 use keyrail_broker::{Backlog, Error};
 use tokio::sync::mpsc;
 
-pub use open::{Need, open, open_broker};
+pub use open::{Need, open, open_broker, redis_settings};
 
 use crate::api::Client;
 use crate::service::{
-    CatalogView, Cursor, InspectError, Outcome, Page, PublishOptions, RawLine, RefusedHandler, RegisterError,
-    Registered, Registration, Report, Row, Service, State,
+    CatalogView, Cursor, InspectError, OperationError, Outcome, Page, PublishOptions, RawLine, RefusedHandler,
+    RegisterError, Registered, Registration, Report, Row, Service, State,
 };
 
 /// Rows in one page when the broker is opened directly.
@@ -35,7 +36,7 @@ pub enum AccessError {
     /// Handlers that the catalog refuses.
     #[error("{}", RegisterError::Refused(.0.clone()))]
     Refused(Vec<RefusedHandler>),
-    /// The command cannot work on a broker of that kind.
+    /// What was asked for cannot be meant, or not on a broker of that kind.
     #[error("{0}")]
     Usage(String),
     /// Anything else.
@@ -67,6 +68,16 @@ impl From<InspectError> for AccessError {
         match error {
             InspectError::Broker(error) => error.into(),
             _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<OperationError> for AccessError {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::Usage(text) => Self::Usage(text),
+            OperationError::Unknown(text) | OperationError::Conflict(text) => Self::Failed(text),
+            OperationError::Broker(error) => error.into(),
         }
     }
 }
@@ -128,5 +139,5 @@ impl Access {
 
 fn parsed(cursor: Option<&str>) -> Result<Cursor, AccessError> {
     let cursor = cursor.map_or(Ok(Cursor::default()), str::parse);
-    cursor.map_err(|error| AccessError::Failed(error.to_string()))
+    cursor.map_err(|error| AccessError::Usage(error.to_string()))
 }

@@ -46,7 +46,7 @@ pub async fn open_broker(config: &Config) -> Result<Arc<dyn Broker>, AccessError
         BrokerAddress::Embedded(path) => {
             let deadline = clock::now_ms() + config.api.open_wait_ms;
             loop {
-                match open_embedded(path).await {
+                match open_embedded(config, path).await {
                     Ok(broker) => return Ok(broker),
                     Err(OpenError::InUse(_)) if clock::now_ms() < deadline => {
                         tokio::time::sleep(OPEN_RETRY_INTERVAL).await;
@@ -62,17 +62,8 @@ pub async fn open_broker(config: &Config) -> Result<Arc<dyn Broker>, AccessError
                 }
             }
         }
-        BrokerAddress::Memory => {
-            Ok(Arc::new(EmbeddedBroker::memory(EmbeddedSettings::default()).map_err(Error::from)?))
-        }
-        BrokerAddress::Redis(url) => {
-            let settings = RedisSettings {
-                response_timeout_ms: config.redis.response_timeout_ms,
-                connect_timeout_ms: config.redis.connect_timeout_ms,
-                ..RedisSettings::default()
-            };
-            Ok(Arc::new(RedisBroker::connect(url, settings).await?))
-        }
+        BrokerAddress::Memory => Ok(Arc::new(EmbeddedBroker::memory(embedded_settings(config)).map_err(Error::from)?)),
+        BrokerAddress::Redis(url) => Ok(Arc::new(RedisBroker::connect(url, redis_settings(config)).await?)),
         BrokerAddress::Socket(_) => Err(AccessError::Usage(
             "socket:PATH is another host; give keyrail run embedded:PATH, memory or redis://…".into(),
         )),
@@ -90,7 +81,7 @@ async fn open_file(config: &Config, path: &Path, need: Need) -> Result<Access, A
     let socket = BrokerAddress::socket_beside(path);
     let deadline = clock::now_ms() + config.api.open_wait_ms;
     loop {
-        match open_embedded(path).await {
+        match open_embedded(config, path).await {
             Ok(broker) => return Ok(Access::Direct(service(config, broker))),
             Err(OpenError::InUse(_)) => {}
             Err(error) => return Err(AccessError::Unavailable(error.to_string())),
@@ -111,11 +102,26 @@ async fn open_file(config: &Config, path: &Path, need: Need) -> Result<Access, A
 }
 
 /// Opening reads and may repair the file: off the async threads.
-async fn open_embedded(path: &Path) -> Result<Arc<dyn Broker>, OpenError> {
+async fn open_embedded(config: &Config, path: &Path) -> Result<Arc<dyn Broker>, OpenError> {
     let path = path.to_path_buf();
-    match tokio::task::spawn_blocking(move || EmbeddedBroker::open(&path, EmbeddedSettings::default())).await {
+    let settings = embedded_settings(config);
+    match tokio::task::spawn_blocking(move || EmbeddedBroker::open(&path, settings)).await {
         Ok(opened) => Ok(Arc::new(opened?)),
         Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
+    }
+}
+
+fn embedded_settings(config: &Config) -> EmbeddedSettings {
+    EmbeddedSettings { retention: (&config.retention).into(), ..EmbeddedSettings::default() }
+}
+
+/// How this configuration talks to Redis.
+pub fn redis_settings(config: &Config) -> RedisSettings {
+    RedisSettings {
+        response_timeout_ms: config.redis.response_timeout_ms,
+        connect_timeout_ms: config.redis.connect_timeout_ms,
+        retention: (&config.retention).into(),
+        generation_floor: config.redis.generation_floor,
     }
 }
 

@@ -54,7 +54,7 @@ async fn run(api: Arc<Api>, query: PublishQuery, body: Body, answers: mpsc::Send
             }
         }
     };
-    let options = PublishOptions { skip_bad: query.skip_bad, no_dedupe: query.no_dedupe };
+    let options = PublishOptions { skip_bad: query.skip_bad, no_dedupe: query.no_dedupe, lane: query.lane };
     let (outcome, ()) = tokio::join!(api.service.publish(input, options, reports), telling);
     let _ = answers.send(PublishLine::End(outcome)).await;
 }

@@ -1,8 +1,9 @@
 //! What travels between client and host: JSON, every shape here.
 
+use keyrail_ordering::Member;
 use serde::{Deserialize, Serialize};
 
-use crate::service::{Outcome, RefusedHandler, Registered, Registration};
+use crate::service::{HeadView, LaneName, Outcome, PausedView, RefusedHandler, Registered, Registration, WhoAndWhy};
 
 /// Answer of every request that failed.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,6 +27,8 @@ pub enum ErrorKind {
     Refused,
     /// There is no such thing.
     Unknown,
+    /// It is not as it was expected to be; nothing was changed: look again.
+    Conflict,
     /// Anything else.
     Failed,
 }
@@ -53,6 +56,8 @@ pub struct PublishQuery {
     pub skip_bad: bool,
     /// Do not remember ids.
     pub no_dedupe: bool,
+    /// The lane of lines that name none.
+    pub lane: LaneName,
     /// Number of the body's first line, for reports; 0 and 1 are the same.
     pub first_line: u64,
 }
@@ -87,4 +92,113 @@ pub struct PageQuery {
     pub category: Option<String>,
     /// The `next` of the page before.
     pub cursor: Option<String>,
+}
+
+/// Query of `GET /v1/heads/{category}`. Keys are never part of a path: `..` is a key.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadsQuery {
+    /// The key, or the correlation value.
+    pub key: String,
+    /// Only this group's head.
+    pub group: Option<String>,
+}
+
+/// Answer of `GET /v1/heads/{category}`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HeadsAnswer {
+    /// One for each group that has not settled everything.
+    pub heads: Vec<HeadView>,
+}
+
+/// Body of `POST /v1/heads/{category}/{retry|skip|set-aside}`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadRequest {
+    /// The key, or the correlation value.
+    pub key: String,
+    /// Whose head.
+    pub group: String,
+    /// The entry that must still be the head.
+    pub expect: String,
+    /// Who does it, and why.
+    pub by: WhoAndWhy,
+}
+
+/// Body of the other operations: `POST /v1/dead-letters/{category}/{id}/{redrive|purge}`,
+/// `POST /v1/categories/{category}/{pause|resume}`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperationRequest {
+    /// The key; none for a category, or for one that is not partitioned.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Who does it, and why.
+    pub by: WhoAndWhy,
+}
+
+/// Answer of operations.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OperationAnswer {
+    /// False if everything was so already.
+    pub changed: bool,
+    /// The entry that it made, if it made one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+}
+
+/// Query of `GET /v1/halted`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HaltedQuery {
+    /// Only partitions that read this category.
+    pub category: Option<String>,
+    /// Only this group's.
+    pub group: Option<String>,
+    /// The `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// Query of `GET /v1/dead-letters`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DeadLettersQuery {
+    /// Only this category.
+    pub category: Option<String>,
+    /// Only this key of it.
+    pub key: Option<String>,
+    /// The `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// Query of `GET /v1/dead-letters/{category}/{id}`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KeyQuery {
+    /// The key; none in a category that is not partitioned.
+    pub key: Option<String>,
+}
+
+/// Query of `GET /v1/audit`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditQuery {
+    /// The `next` of the page before.
+    pub cursor: Option<String>,
+    /// Rows wanted; the host's own limit holds as well.
+    pub limit: Option<usize>,
+}
+
+/// Answer of `GET /v1/paused`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PausedAnswer {
+    /// All of it.
+    pub paused: Vec<PausedView>,
+}
+
+/// Answer of `GET /v1/members`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MembersAnswer {
+    /// By owner.
+    pub members: Vec<Member>,
 }

@@ -79,7 +79,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
         if let Some(StartError::Broker(Error::Unavailable(_) | Error::Unusable(_))) = cause.downcast_ref() {
             return Exit::Broker;
         }
-        if let Some(StartError::Unsupported { .. }) = cause.downcast_ref() {
+        if let Some(StartError::NotRegistered(_)) = cause.downcast_ref() {
             return Exit::Refused;
         }
     }

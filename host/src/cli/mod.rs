@@ -3,17 +3,26 @@
 //! A command does its work through [`keyrail::access`], so it need not know whether a host is running. Whatever fails
 //! ends as one line on standard error and an exit code of [`failure::Exit`].
 
+mod audit;
+mod by;
 mod check;
+mod dlq;
+mod doctor;
 mod failure;
+mod halted;
+mod head;
 mod load;
 mod log;
+mod members;
 mod numbers;
 mod partitions;
+mod pause;
 mod publish;
 mod register;
 mod run;
 mod state;
 mod table;
+mod text;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -31,7 +40,7 @@ Exit codes:
   1  failed
   2  wrong usage or configuration
   3  run --until-idle: partitions are halted, or emitted events abandoned
-  4  the broker is away or cannot be used
+  4  the broker is away or cannot be used; doctor: a check failed
   5  refused input: a bad line, a refused handler";
 
 const LONG_ABOUT: &str = "\
@@ -43,6 +52,8 @@ Examples:
   keyrail run --handler itinerary.wasm                 a host on the file keyrail.redb
   keyrail publish flights.jsonl.gz                     give it events, from another terminal
   keyrail partitions flight                            see who works on what
+  keyrail halted                                       see what stands still, and what to type next
+  keyrail doctor                                       see whether everything is as it should be
   keyrail state dump itinerary                         see what came out
   keyrail run --broker redis://10.0.0.5 --handler itinerary.wasm    the same, any number of times
 
@@ -86,6 +97,19 @@ enum Command {
     #[command(subcommand)]
     State(state::Command),
     Partitions(partitions::Args),
+    Halted(halted::Args),
+    /// Look at the event that a key stands on, and decide on it
+    #[command(subcommand)]
+    Head(head::Command),
+    /// Look at events that were set aside, publish them again, drop them
+    #[command(subcommand)]
+    Dlq(dlq::Command),
+    Pause(pause::Pause),
+    Resume(pause::Resume),
+    Paused(pause::Paused),
+    Audit(audit::Args),
+    Members(members::Args),
+    Doctor(doctor::Args),
     /// Print completions for a shell
     #[command(after_help = "Example:\n  keyrail completions bash > /etc/bash_completion.d/keyrail")]
     Completions {
@@ -97,7 +121,15 @@ enum Command {
 /// Parses the arguments, does what they say, and tells how it went.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
-    let done = load_settings(&cli.settings).and_then(|config| perform(cli, &config));
+    let done = match layers(&cli.settings) {
+        Err(error) => Err(error),
+        Ok(layers) => match (config::load(&layers), &cli.command) {
+            (Ok(config), _) => perform(cli, &config, &config::origins(&layers)),
+            // It says everything that is wrong, this too.
+            (Err(error), Command::Doctor(args)) => doctor::misconfigured(args, &error, &config::origins(&layers)),
+            (Err(error), _) => Err(error.into()),
+        },
+    };
     let exit = match done {
         Ok(exit) => exit,
         Err(error) => failure::report(&error),
@@ -105,7 +137,7 @@ pub(crate) fn main() -> ExitCode {
     exit.into()
 }
 
-fn perform(cli: Cli, config: &Config) -> Result<Exit> {
+fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
     log::start(&config.log, matches!(cli.command, Command::Run(_)))?;
     if let Command::Completions { shell } = cli.command {
         let mut script = vec![];
@@ -123,6 +155,15 @@ fn perform(cli: Cli, config: &Config) -> Result<Exit> {
             Command::Check(args) => check::run(args, config, named).await,
             Command::State(state::Command::Dump(args)) => state::dump(args, config).await,
             Command::Partitions(args) => partitions::run(args, config).await,
+            Command::Halted(args) => halted::run(args, config).await,
+            Command::Head(command) => head::run(command, config).await,
+            Command::Dlq(command) => dlq::run(command, config).await,
+            Command::Pause(args) => pause::pause(args, config).await,
+            Command::Resume(args) => pause::resume(args, config).await,
+            Command::Paused(args) => pause::paused(args, config).await,
+            Command::Audit(args) => audit::run(args, config).await,
+            Command::Members(args) => members::run(args, config).await,
+            Command::Doctor(args) => doctor::run(args, config, origins).await,
             Command::Completions { .. } => Ok(Exit::Done),
         }
     });
@@ -131,7 +172,7 @@ fn perform(cli: Cli, config: &Config) -> Result<Exit> {
     done
 }
 
-fn load_settings(settings: &Settings) -> Result<Config> {
+fn layers(settings: &Settings) -> Result<Layers> {
     let mut flags = vec![];
     for set in &settings.set {
         let (name, value) =
@@ -143,8 +184,7 @@ fn load_settings(settings: &Settings) -> Result<Config> {
     }
     // Variables that are no text cannot be ours.
     let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-    let layers = Layers { file: settings.config.clone(), environment: environment.collect(), flags };
-    Ok(config::load(&layers)?)
+    Ok(Layers { file: settings.config.clone(), environment: environment.collect(), flags })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `keyrail partitions`: where every key stands, and who works on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
@@ -9,9 +9,9 @@ use keyrail::config::Config;
 use keyrail::service::Row;
 use keyrail_ordering::{CategoryName, OwnerId};
 
-use super::failure::{Exit, one_line};
+use super::failure::Exit;
 use super::numbers::{count, grouped};
-use super::table;
+use super::{table, text};
 
 /// Errors are cut to this in the table; --json has all of it.
 const ERROR_SHOWN_MAX_CHARS: usize = 60;
@@ -32,6 +32,9 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let access = access::open(config, Need::Existing).await?;
     let rows = all(&access, args.category.as_deref()).await?;
+    for warning in crowded(&rows, config.engine.live_partitions_warn) {
+        eprintln!("keyrail: {warning}");
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         for row in &rows {
@@ -70,7 +73,10 @@ fn show(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     let mut header = vec![];
     header.extend(with_category.then_some("category"));
     header.extend(with_group.then_some("handler"));
-    header.extend(["key", "last", "settled", "waiting", "owner", "generation", "attempts", "halted"]);
+    let with_paused = rows.iter().any(|row| row.paused);
+    header.extend(["key", "last", "settled", "waiting", "owner", "generation", "attempts"]);
+    header.extend(with_paused.then_some("paused"));
+    header.push("halted");
     let cells = |row: &Row| {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let mut cells = vec![];
@@ -84,8 +90,9 @@ fn show(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
             or_dash(row.owner.as_ref().map(|owner| format!("{owner}{}", if row.owned { "*" } else { "" }))),
             or_dash(row.generation.map(|generation| generation.to_string())),
             row.attempts.to_string(),
-            halted(row).unwrap_or_default(),
         ]);
+        cells.extend(with_paused.then(|| if row.paused { "paused".into() } else { String::new() }));
+        cells.push(halted(row).unwrap_or_default());
         cells
     };
     let right = ["last", "settled", "waiting", "generation", "attempts"];
@@ -96,15 +103,13 @@ fn show(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
 /// Why a partition stands still, short.
 pub(crate) fn halted(row: &Row) -> Option<String> {
     let halted = row.halted.as_ref()?;
-    let error = one_line(&halted.error);
-    let mut shown: String = error.chars().take(ERROR_SHOWN_MAX_CHARS).collect();
-    if shown.len() < error.len() {
-        shown.push('…');
-    }
-    // The stream is only told where the key does not tell it: a backfill lane, a process manager.
-    let own = row.category.as_ref().map(|category| format!("{category}/{}", row.key));
-    let stream = if own.as_ref() == Some(&halted.stream) { String::new() } else { format!("{} ", halted.stream) };
-    Some(format!("{} at {stream}{}: {shown}", halted.cause, halted.head))
+    Some(format!("{} at {}: {}", halted.cause, halted.head, text::cut(&halted.error, ERROR_SHOWN_MAX_CHARS)))
+}
+
+/// What to type to see more of a partition that stands still.
+pub(crate) fn head_show(row: &Row) -> Option<String> {
+    let halted = row.halted.as_ref()?;
+    Some(text::head_command("show", halted.category.as_str(), row.key.as_str(), row.group.as_str()))
 }
 
 fn summary(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
@@ -127,5 +132,64 @@ fn summary(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     for (owner, (keys, owned)) in owners {
         writeln!(out, "  {owner}: {}, {} held now", count(keys, "partition"), grouped(owned))?;
     }
+    if let Some(command) = rows.iter().find_map(head_show) {
+        writeln!(out, "\nsee {command}{}", if halted > 1 { ", and keyrail halted for all" } else { "" })?;
+    }
     Ok(())
+}
+
+/// A sentence for each category that has more keys than one should have.
+fn crowded(rows: &[Row], warn_above: u64) -> Vec<String> {
+    let mut keys: BTreeMap<&CategoryName, BTreeSet<&str>> = BTreeMap::new();
+    for row in rows {
+        if let Some(category) = &row.category {
+            keys.entry(category).or_default().insert(row.key.as_str());
+        }
+    }
+    let crowded = keys.into_iter().filter(|(_, keys)| keys.len() as u64 > warn_above);
+    let sentence = |(category, keys): (&CategoryName, BTreeSet<&str>)| {
+        format!(
+            "{category} has {} live partitions, more than engine.live_partitions_warn ({}): if it is to be so, raise the \
+             limit; else partition it by a field that has fewer values",
+            grouped(keys.len() as u64),
+            grouped(warn_above)
+        )
+    };
+    crowded.map(sentence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn row(group: &str, key: &str) -> Row {
+        serde_json::from_value(serde_json::json!({
+            "group": group, "category": "order", "key": key, "last": "1-0", "settled": null, "waiting": 1,
+            "owner": null, "owned": false, "generation": null, "attempts": 3, "paused": true,
+            "halted": {
+                "category": "order", "head": "backfill/1-0", "cause": "poison", "attempts": 3,
+                "error": "a\nb".repeat(60), "handler_version": "1"
+            }
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_category_with_too_many_keys_is_told_once() {
+        // Two groups on one key are one key.
+        let rows = [row("a", "k1"), row("b", "k1"), row("a", "k2")];
+        assert_eq!(crowded(&rows, 2), Vec::<String>::new());
+        let told = crowded(&rows, 1);
+        assert!(told.len() == 1 && told[0].starts_with("order has 2 live partitions"), "{told:?}");
+    }
+
+    #[test]
+    fn what_stands_still_says_what_to_type() {
+        let mut out = vec![];
+        show(&mut out, &[row("a", "it's k1")]).unwrap();
+        let shown = String::from_utf8(out).unwrap();
+        assert!(shown.contains("PAUSED") && shown.contains("poison at backfill/1-0: a ba b"), "{shown}");
+        assert!(shown.ends_with("see keyrail head show order 'it'\\''s k1' --group a\n"), "{shown}");
+    }
 }

@@ -1,6 +1,5 @@
 //! `keyrail run`: the host.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,9 +17,9 @@ use tracing::{info, warn};
 
 use super::failure::{Exit, printed};
 use super::numbers::{count, grouped, seconds_and_rate};
-use super::{load, partitions};
+use super::{by, load, partitions};
 
-/// Halted partitions that the summary shows; keyrail partitions has all of them.
+/// Halted partitions that the summary shows; keyrail halted has all of them.
 const HALTED_SHOWN_MAX: usize = 10;
 /// What a process that was ended by a second signal answers.
 const EXIT_INTERRUPTED: i32 = 130;
@@ -116,7 +115,9 @@ async fn summary(access: &Access, idle: Idle, settled: u64, took_ms: u64) -> Res
         if halted.len() > HALTED_SHOWN_MAX {
             writeln!(out, "  and {} more", grouped((halted.len() - HALTED_SHOWN_MAX) as u64))?;
         }
-        writeln!(out, "see keyrail partitions")?;
+        if let Some(command) = halted.iter().find_map(|row| partitions::head_show(row)) {
+            writeln!(out, "see {command}{}", if halted.len() > 1 { ", and keyrail halted for all" } else { "" })?;
+        }
     }
     if idle.abandoned > 0 {
         writeln!(out, "{} could not be published: see the log", count(idle.abandoned, "emitted event"))?;
@@ -136,10 +137,7 @@ fn socket(config: &Config) -> Option<PathBuf> {
 
 /// Unique per process start: no lease of an earlier process is ever taken for this one's.
 fn owner_id() -> OwnerId {
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    let host: String = host.trim().chars().filter(plain).take(40).collect();
-    let host = if host.is_empty() { "host".into() } else { host };
+    let host = by::host_name();
     let chance = (clock::chance() * f64::from(u32::MAX)) as u32;
     OwnerId::new(&format!("{host}-{}-{chance:08x}", std::process::id()))
 }

@@ -26,6 +26,16 @@ pub struct EngineConfig {
     pub pause_ms: u64,
     /// How often ready sets, outbox and catalog are looked through without a bell.
     pub sweep_interval_ms: u64,
+    /// How long a key without an owner is left to the host that should have it, before another takes it.
+    pub grace_ms: u64,
+    /// How often empty partitions are looked for. One that stays empty and untouched this long is forgotten.
+    pub housekeeping_interval_ms: u64,
+    /// Live partitions of a category above which to warn.
+    pub live_partitions_warn: u64,
+    /// Events of one category without partitions that a handler runs at once.
+    pub shared_executions_max: usize,
+    /// How long an event of such a category is left with a host that says nothing of it, before another is given it.
+    pub shared_idle_min_ms: u64,
     /// Keys read from a ready set in one call.
     pub discovery_batch_max: usize,
     /// Keys that wait for room in memory; further ones are found again in the ready set.
@@ -61,6 +71,11 @@ impl Default for EngineConfig {
             linger_ms: 50,
             pause_ms: 50,
             sweep_interval_ms: 2_000,
+            grace_ms: 500,
+            housekeeping_interval_ms: 60_000,
+            live_partitions_warn: 5_000,
+            shared_executions_max: 16,
+            shared_idle_min_ms: 5_000,
             discovery_batch_max: 256,
             candidates_max: 4_096,
             quantum_events: 256,
@@ -76,6 +91,12 @@ impl Default for EngineConfig {
 }
 
 impl EngineConfig {
+    /// How long a member counts as there after it was announced. A little less than a lease, so that when the leases of a
+    /// dead host lapse nobody thinks any more that it should have them.
+    pub fn member_ttl_ms(&self) -> u64 {
+        self.lease_ttl_ms.saturating_sub(self.heartbeat_interval_ms / 2).max(1)
+    }
+
     /// What does not fit together, a sentence each.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = vec![];
@@ -83,6 +104,12 @@ impl EngineConfig {
             problems.push(format!(
                 "engine.heartbeat_interval_ms is {}; it must be at least 1 and at most a third of engine.lease_ttl_ms ({})",
                 self.heartbeat_interval_ms, self.lease_ttl_ms
+            ));
+        }
+        if self.shared_idle_min_ms <= self.heartbeat_interval_ms * 2 {
+            problems.push(format!(
+                "engine.shared_idle_min_ms is {}; it must be more than twice engine.heartbeat_interval_ms ({})",
+                self.shared_idle_min_ms, self.heartbeat_interval_ms
             ));
         }
         let at_least_one = [
@@ -94,6 +121,8 @@ impl EngineConfig {
             ("discovery_batch_max", self.discovery_batch_max as u64),
             ("route_batch_max", self.route_batch_max as u64),
             ("quantum_events", self.quantum_events),
+            ("housekeeping_interval_ms", self.housekeeping_interval_ms),
+            ("shared_executions_max", self.shared_executions_max as u64),
             ("retry.attempts_max", u64::from(self.retry.attempts_max)),
             ("retry.crashes_max", u64::from(self.retry.crashes_max)),
         ];

@@ -47,6 +47,19 @@ pub fn load(layers: &Layers) -> Result<Config, ConfigError> {
     if problems.is_empty() { Ok(config) } else { Err(ConfigError::Problems(problems)) }
 }
 
+/// Where settings that are not defaults come from, lowest layer first: the file, variables, flags.
+pub fn origins(layers: &Layers) -> Vec<String> {
+    let file = match &layers.file {
+        Some(path) => Some(path.display().to_string()),
+        None => Path::new(FILE_NAME).exists().then(|| FILE_NAME.to_string()),
+    };
+    let names = leaves(&table_of(&Config::default()));
+    let variables = layers.environment.iter().filter(|(name, _)| matches!(setting_of(name, &names), Ok(Some(_))));
+    let variables = variables.map(|(name, _)| format!("variable {name}"));
+    let flags = layers.flags.iter().map(|(flag, ..)| flag.clone());
+    file.into_iter().chain(variables).chain(flags).collect()
+}
+
 fn read_file(path: &Path) -> Result<Config, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.into(), error })?;
     toml::from_str(&text).map_err(|error| {
@@ -219,6 +232,17 @@ mod tests {
         assert!(wrong(&[], &[("engine", "1")]).contains("unknown setting"));
         assert!(wrong(&[], &[("engine.lease_ttl_ms", "-5")]).contains("a whole number of 0 or more"));
         assert!(load_from("", &[("KEYRAIL_SERVICE_HOST", "10.0.0.1"), ("KEYRAIL_CONFIG", "x")], &[]).is_ok());
+    }
+
+    #[test]
+    fn the_origins_are_those_that_set_something() {
+        let environment = [("HOME", "/x"), ("KEYRAIL_CONFIG", "x"), ("KEYRAIL_LOG_FORMAT", "json")];
+        let layers = Layers {
+            file: Some("k.toml".into()),
+            environment: environment.map(|(a, b)| (a.to_string(), b.to_string())).to_vec(),
+            flags: vec![("--broker".into(), "broker".into(), "memory".into())],
+        };
+        assert_eq!(origins(&layers), ["k.toml", "variable KEYRAIL_LOG_FORMAT", "--broker"]);
     }
 
     #[test]

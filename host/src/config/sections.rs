@@ -1,8 +1,14 @@
-//! Settings of publishing, Redis, the API and the log.
+//! Settings of publishing, retention, Redis, the API and the log.
 
+use keyrail_broker::Retention;
 use serde::{Deserialize, Serialize};
 
 use super::zeros;
+
+/// Leaves room for generations that grow: the server counts in 63 bits.
+const GENERATION_FLOOR_MAX: u64 = 1 << 62;
+/// Ten years.
+const RETENTION_AGE_MAX_MS: u64 = 10 * 365 * 24 * 3_600 * 1_000;
 
 /// How events are taken in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,11 +82,14 @@ pub struct RedisConfig {
     pub response_timeout_ms: u64,
     /// How long a connection may take to come up.
     pub connect_timeout_ms: u64,
+    /// Generations begin above this. Raise it over every generation that was seen after a server was put back to an older
+    /// state, so that no fence of before is given out again. 0 for no floor.
+    pub generation_floor: u64,
 }
 
 impl Default for RedisConfig {
     fn default() -> Self {
-        Self { response_timeout_ms: 2_000, connect_timeout_ms: 2_000 }
+        Self { response_timeout_ms: 2_000, connect_timeout_ms: 2_000, generation_floor: 0 }
     }
 }
 
@@ -88,7 +97,39 @@ impl RedisConfig {
     pub(super) fn problems(&self) -> Vec<String> {
         let values =
             [("response_timeout_ms", self.response_timeout_ms), ("connect_timeout_ms", self.connect_timeout_ms)];
-        zeros("redis", &values)
+        let mut problems = zeros("redis", &values);
+        if self.generation_floor > GENERATION_FLOOR_MAX {
+            problems.push(format!(
+                "redis.generation_floor is {}; it must be at most {GENERATION_FLOOR_MAX}, since generations grow from there",
+                self.generation_floor
+            ));
+        }
+        problems
+    }
+}
+
+/// How long settled events are kept. An event goes once every registered handler has settled it and no limit keeps it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetentionConfig {
+    /// Newest events of each key that are kept, settled or not; 0 for none.
+    pub entries: u64,
+    /// How long events are kept after they were recorded, by the broker's clock; 0 for not at all.
+    pub age_ms: u64,
+}
+
+impl RetentionConfig {
+    pub(super) fn problems(&self) -> Vec<String> {
+        if self.age_ms <= RETENTION_AGE_MAX_MS {
+            return vec![];
+        }
+        vec![format!("retention.age_ms is {}; it must be at most {RETENTION_AGE_MAX_MS} (ten years)", self.age_ms)]
+    }
+}
+
+impl From<&RetentionConfig> for Retention {
+    fn from(config: &RetentionConfig) -> Self {
+        Self { entries: config.entries, age_ms: config.age_ms }
     }
 }
 

@@ -4,12 +4,13 @@
 //! within a bound; a commit writes through, and any call that may or may not have happened empties it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use keyrail_broker::FencedError;
-use keyrail_ordering::{Entry, Event, EventError, Lease, Outgoing, StateChange};
+use keyrail_ordering::{Catalog, Entry, EntryRef, Event, EventError, GroupName, Lease, Outgoing, StateChange};
 use keyrail_runtime::{CallHost, Emit, EmitRefusal};
 use sha2::{Digest, Sha256};
 
@@ -20,6 +21,10 @@ use super::shared::Shared;
 const HOST_HEADER_PREFIX: &str = "keyrail-";
 /// The header that names the event which caused an emit.
 const CAUSE_HEADER: &str = "keyrail-cause";
+
+/// Why a handler of a category without partitions gets no state.
+pub(super) const NO_STATE: &str =
+    "the category is not partitioned, so nothing orders state; declare sequential-by, or keep no state";
 
 /// One ownership, as its calls see it.
 pub(super) struct Session {
@@ -127,39 +132,69 @@ impl CallHost for EventCall {
     }
 
     fn accept(&mut self, emit: Emit, nth: u32) -> Result<Outgoing, EmitRefusal> {
-        if let Some((name, _)) = emit.headers.iter().find(|(name, _)| name.starts_with(HOST_HEADER_PREFIX)) {
-            let why = format!("the header {name:?}: names that start with {HOST_HEADER_PREFIX} are the host's");
-            return Err(EmitRefusal::InvalidData(why));
-        }
-        let catalog = self.session.shared.catalog();
-        let accepted = catalog
-            .accept(&emit.category, &emit.name, Some(emit.version), &emit.data)
-            .map_err(|error| refusal(&error))?;
-        let mut headers = emit.headers;
-        headers.push((CAUSE_HEADER.into(), self.event_id.to_string()));
-        let event = Event {
-            id: self.emit_id(nth),
-            category: accepted.category,
-            name: accepted.name,
-            version: accepted.version,
-            key: accepted.key,
-            headers,
-            data: emit.data,
-        };
-        Ok(Outgoing { event, key_field: accepted.key_field })
+        let shared = &self.session.shared;
+        accept(&shared.catalog(), &self.session.lease.partition.id.group, &self.entry.at, &self.event_id, emit, nth)
     }
 }
 
-impl EventCall {
-    /// The same for the n-th emit of this entry by this group in every try, and different for every other.
-    fn emit_id(&self, nth: u32) -> Arc<str> {
-        let group = &self.session.lease.partition.id.group;
-        let text = format!("{group}\n{}\n{}\n{nth}", self.entry.at, self.event_id);
-        let digest = Sha256::digest(text.as_bytes());
-        let mut id = [0; 16];
-        id.copy_from_slice(&digest[..16]);
-        format!("{:032x}", u128::from_be_bytes(id)).into()
+/// The call for one event of a category that is not partitioned.
+pub(super) struct SharedCall {
+    pub(super) shared: Arc<Shared>,
+    pub(super) group: GroupName,
+    pub(super) entry: Arc<Entry>,
+    /// The id of the event in `entry`.
+    pub(super) event_id: Arc<str>,
+    /// Set when the guest asks for state: there is none, since nothing orders it.
+    pub(super) wanted_state: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl CallHost for SharedCall {
+    async fn state(&mut self, _: &str) -> Result<Option<Bytes>, String> {
+        self.wanted_state.store(true, Relaxed);
+        Err(NO_STATE.into())
     }
+
+    fn accept(&mut self, emit: Emit, nth: u32) -> Result<Outgoing, EmitRefusal> {
+        accept(&self.shared.catalog(), &self.group, &self.entry.at, &self.event_id, emit, nth)
+    }
+}
+
+/// Checks what a call emits, and makes an event of it.
+fn accept(
+    catalog: &Catalog,
+    group: &GroupName,
+    cause: &EntryRef,
+    cause_id: &str,
+    emit: Emit,
+    nth: u32,
+) -> Result<Outgoing, EmitRefusal> {
+    if let Some((name, _)) = emit.headers.iter().find(|(name, _)| name.starts_with(HOST_HEADER_PREFIX)) {
+        let why = format!("the header {name:?}: names that start with {HOST_HEADER_PREFIX} are the host's");
+        return Err(EmitRefusal::InvalidData(why));
+    }
+    let accepted =
+        catalog.accept(&emit.category, &emit.name, Some(emit.version), &emit.data).map_err(|error| refusal(&error))?;
+    let mut headers = emit.headers;
+    headers.push((CAUSE_HEADER.into(), cause_id.to_string()));
+    let event = Event {
+        id: emit_id(group, cause, cause_id, nth),
+        category: accepted.category,
+        name: accepted.name,
+        version: accepted.version,
+        key: accepted.key,
+        headers,
+        data: emit.data,
+    };
+    Ok(Outgoing { event, key_field: accepted.key_field })
+}
+
+/// The same for the n-th emit of this entry by this group in every try, and different for every other.
+fn emit_id(group: &GroupName, cause: &EntryRef, cause_id: &str, nth: u32) -> Arc<str> {
+    let digest = Sha256::digest(format!("{group}\n{cause}\n{cause_id}\n{nth}").as_bytes());
+    let mut id = [0; 16];
+    id.copy_from_slice(&digest[..16]);
+    format!("{:032x}", u128::from_be_bytes(id)).into()
 }
 
 fn refusal(error: &EventError) -> EmitRefusal {

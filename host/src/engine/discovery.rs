@@ -1,9 +1,14 @@
-//! Finds partitions that have work and no owner, and starts a worker on each, up to `partitions_max`.
+//! Finds partitions that have work and no owner, and starts a worker on each that this host should own, up to
+//! `partitions_max`.
 //!
 //! A bell names a key at once; it is only a hint. The ready sets are looked through at the start, after bells may have
-//! been lost, and now and then, so nothing depends on a message that can get lost.
+//! been lost, when a lease or a wait ends, and now and then, so nothing depends on a message that can get lost.
+//!
+//! Who should own a key is worked out from the live members ([`Membership`](keyrail_ordering::Membership)); another host
+//! takes it only when it has been without an owner for `grace_ms`. When members change, keys that should be elsewhere are
+//! given up between two events.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,50 +16,68 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use keyrail_broker::{Bell, Bells, ReadySource};
-use keyrail_ordering::{Key, PartitionId, PartitionSpec};
-use rand::seq::SliceRandom;
+use keyrail_ordering::{Key, Membership, PartitionId, PartitionSpec};
 use tokio::sync::mpsc;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
+use super::pool::Pools;
 use super::shared::Shared;
 use super::worker::{self, Ending};
-use crate::clock;
 
-/// Partitions that failed lately; beyond this the oldest knowledge is dropped.
-const COOLING_MAX: usize = 10_000;
+/// Partitions that failed lately, or that are another host's; beyond this the knowledge is dropped.
+const REMEMBERED_MAX: usize = 10_000;
+/// Bells and endings that are handled before the ready sets are looked through again.
+const SIGNALS_MAX: usize = 256;
+/// Least time between two looks that only time asked for.
+const LOOK_MIN_MS: u64 = 25;
 
-pub(super) async fn run(shared: Arc<Shared>, sources: Vec<ReadySource>, mut bells: Bells) {
+pub(super) async fn run(shared: Arc<Shared>, sources: Vec<ReadySource>, pools: Pools, mut bells: Bells) {
     let (ended, mut endings) = mpsc::channel(shared.config.partitions_max);
+    let partitioned = sources.into_iter().filter(|source| !matches!(source, ReadySource::Shared { .. }));
     let mut discovery = Discovery {
-        sweeps: sources.into_iter().map(Sweep::new).collect(),
+        sweeps: partitioned.map(Sweep::new).collect(),
         candidates: VecDeque::new(),
         queued: HashSet::new(),
-        cooling: HashMap::new(),
+        cooling: BTreeMap::new(),
+        passed: BTreeMap::new(),
+        look_at_ms: u64::MAX,
+        pools,
         ended,
         shared: shared.clone(),
     };
     let mut interval = tokio::time::interval(Duration::from_millis(shared.config.sweep_interval_ms));
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // Without knowing of the others this host would take what should be theirs.
+    shared.until_announced().await;
     loop {
         discovery.fill().await;
+        let look_at_ms = discovery.look_at_ms;
         tokio::select! {
+            biased;
             () = shared.stopping.cancelled() => return,
-            bell = bells.next() => match bell {
-                Some(Bell::Ready { source, key }) => discovery.bell(source, key),
-                Some(Bell::Lost) | None => {
-                    discovery.sweep_all();
-                    if bell.is_none() {
-                        bells = futures::stream::pending().boxed();
-                    }
-                }
-                // The committing host routes its own; the router's sweep finds what a dead one left.
-                Some(Bell::Outbox) => {}
-            },
-            Some(ended) = endings.recv() => discovery.ended(ended),
+            () = shared.assignment_changed.notified() => discovery.rebalance(),
             _ = interval.tick() => {
                 discovery.refresh_catalog().await;
                 discovery.sweep_all();
             }
+            () = shared.sleep_until(look_at_ms), if look_at_ms != u64::MAX => {
+                // The owner of what lapsed may be gone, and its share be ours.
+                discovery.refresh_members().await;
+                discovery.sweep_all();
+            }
+            Some(ended) = endings.recv() => {
+                discovery.ended(ended);
+                for _ in 0..SIGNALS_MAX {
+                    let Ok(ended) = endings.try_recv() else { break };
+                    discovery.ended(ended);
+                }
+                // Bells must not wait for ever behind endings.
+                for _ in 0..SIGNALS_MAX {
+                    let Some(bell) = bells.next().now_or_never() else { break };
+                    discovery.hear(bell, &mut bells).await;
+                }
+            }
+            bell = bells.next() => discovery.hear(bell, &mut bells).await,
         }
     }
 }
@@ -64,13 +87,15 @@ struct Sweep {
     source: ReadySource,
     /// Where to go on; none when it need not be.
     cursor: Option<u64>,
+    /// When this pass began. What is another host's and has been free since before then long enough is taken in it.
+    since_ms: u64,
     /// Whether this pass found anything: then another pass follows, since keys shift while they are settled.
     found: bool,
 }
 
 impl Sweep {
     fn new(source: ReadySource) -> Self {
-        Self { source, cursor: Some(0), found: false }
+        Self { source, cursor: Some(0), since_ms: 0, found: false }
     }
 }
 
@@ -81,7 +106,12 @@ struct Discovery {
     /// What is in `candidates`.
     queued: HashSet<PartitionId>,
     /// Partitions that could not be acquired, until when they are left alone.
-    cooling: HashMap<PartitionId, u64>,
+    cooling: BTreeMap<PartitionId, u64>,
+    /// Partitions without an owner that another host should take, since when.
+    passed: BTreeMap<PartitionId, u64>,
+    /// When to look through the ready sets although nobody rang; never is `u64::MAX`.
+    look_at_ms: u64,
+    pools: Pools,
     ended: mpsc::Sender<Ended>,
 }
 
@@ -120,8 +150,12 @@ impl Discovery {
 
     /// Reads the next page of one ready set. False if the broker failed.
     async fn look(&mut self, index: usize) -> bool {
-        let sweep = &self.sweeps[index];
+        let now_ms = self.shared.machine.now_ms();
+        let sweep = &mut self.sweeps[index];
         let cursor = sweep.cursor.unwrap_or(0);
+        if cursor == 0 {
+            sweep.since_ms = now_ms;
+        }
         let limit = self.shared.config.discovery_batch_max;
         let page = match self.shared.broker.ready(&sweep.source, cursor, limit).await {
             Ok(page) => page,
@@ -131,21 +165,59 @@ impl Discovery {
                 return false;
             }
         };
-        let source = sweep.source.clone();
-        let mut keys = page.keys;
-        // Several hosts look through the same set: in a different order each, so that they seldom want the same key.
-        keys.shuffle(&mut rand::rng());
+        let (source, since_ms) = (sweep.source.clone(), sweep.since_ms);
+        if let Some(due_ms) = page.due_ms {
+            self.look_by(now_ms + due_ms.max(LOOK_MIN_MS));
+        }
+        let membership = self.shared.membership();
         let mut found = false;
-        for key in keys {
-            found |= self.enqueue(spec_of(&source, key));
+        for key in page.keys {
+            let Some(spec) = self.spec_of(&source, key) else { continue };
+            if self.may_take(&membership, &spec.id, since_ms) {
+                found |= self.enqueue(spec);
+            }
         }
         let sweep = &mut self.sweeps[index];
         sweep.found |= found;
         sweep.cursor = page.next;
-        if sweep.cursor.is_none() && std::mem::take(&mut sweep.found) {
-            sweep.cursor = Some(0);
+        if sweep.cursor.is_none() {
+            if std::mem::take(&mut sweep.found) {
+                sweep.cursor = Some(0);
+            } else {
+                self.forget_passed();
+            }
         }
         true
+    }
+
+    /// Whether this host takes a partition that has no owner: it should have it, or nobody took it for `grace_ms`.
+    fn may_take(&mut self, membership: &Membership, partition: &PartitionId, now_ms: u64) -> bool {
+        if is_taker(membership, &self.shared, partition) {
+            return true;
+        }
+        let grace_ms = self.shared.config.grace_ms;
+        let free_since_ms = *self.passed.entry(partition.clone()).or_insert(now_ms);
+        if now_ms >= free_since_ms + grace_ms {
+            self.passed.remove(partition);
+            debug!(%partition, "taken although another host should have it: it was free for the grace period");
+            return true;
+        }
+        self.look_by(free_since_ms + grace_ms);
+        false
+    }
+
+    /// What was free for the grace period when a pass began, and was not found in it, is not free any more.
+    fn forget_passed(&mut self) {
+        let begun_ms = self.sweeps.iter().map(|sweep| sweep.since_ms).min().unwrap_or(0);
+        let grace_ms = self.shared.config.grace_ms;
+        self.passed.retain(|_, free_since_ms| begun_ms < *free_since_ms + grace_ms);
+        if self.passed.len() > REMEMBERED_MAX {
+            self.passed.clear();
+        }
+    }
+
+    fn look_by(&mut self, at_ms: u64) {
+        self.look_at_ms = self.look_at_ms.min(at_ms);
     }
 
     /// Whether the partition was new to us.
@@ -153,7 +225,7 @@ impl Discovery {
         if self.queued.contains(&spec.id) || self.shared.holdings.contains(&spec.id) {
             return false;
         }
-        if self.cooling.get(&spec.id).is_some_and(|until_ms| clock::now_ms() < *until_ms) {
+        if self.cooling.get(&spec.id).is_some_and(|until_ms| self.shared.machine.now_ms() < *until_ms) {
             return false;
         }
         self.queued.insert(spec.id.clone());
@@ -161,14 +233,54 @@ impl Discovery {
         true
     }
 
-    fn bell(&mut self, source: ReadySource, key: Key) {
-        let spec = spec_of(&source, key);
+    async fn hear(&mut self, bell: Option<Bell>, bells: &mut Bells) {
+        match bell {
+            Some(Bell::Ready { source, key }) => self.bell(&source, key),
+            Some(Bell::Look { source }) => {
+                if !self.pools.ring(&source) {
+                    self.sweep(&source);
+                }
+            }
+            Some(Bell::Members) => {
+                self.refresh_members().await;
+            }
+            Some(Bell::Lost) | None => {
+                self.refresh_members().await;
+                self.pools.ring_all();
+                self.sweep_all();
+                if bell.is_none() {
+                    *bells = futures::stream::pending().boxed();
+                }
+            }
+            // The committing host routes its own; the router's sweep finds what a dead one left.
+            Some(Bell::Outbox) => {}
+        }
+    }
+
+    fn bell(&mut self, source: &ReadySource, key: Key) {
+        let Some(spec) = self.spec_of(source, key) else { return };
         if self.shared.holdings.bell(&spec.id) {
             return;
         }
-        if self.candidates.len() < self.shared.config.candidates_max {
+        if !is_taker(&self.shared.membership(), &self.shared, &spec.id) {
+            let now_ms = self.shared.machine.now_ms();
+            self.look_by(now_ms + self.shared.config.grace_ms);
+            if self.passed.len() < REMEMBERED_MAX {
+                self.passed.insert(spec.id, now_ms);
+            }
+        } else if self.candidates.len() < self.shared.config.candidates_max {
             self.enqueue(spec);
-        } else if let Some(sweep) = self.sweeps.iter_mut().find(|sweep| sweep.source == source) {
+        } else {
+            self.sweep(source);
+        }
+    }
+
+    fn spec_of(&self, source: &ReadySource, key: Key) -> Option<PartitionSpec> {
+        source.partition(&self.shared.catalog(), key)
+    }
+
+    fn sweep(&mut self, source: &ReadySource) {
+        if let Some(sweep) = self.sweeps.iter_mut().find(|sweep| sweep.source == *source) {
             sweep.cursor.get_or_insert(0);
         }
     }
@@ -177,7 +289,8 @@ impl Discovery {
         for sweep in &mut self.sweeps {
             sweep.cursor.get_or_insert(0);
         }
-        let now_ms = clock::now_ms();
+        self.look_at_ms = u64::MAX;
+        let now_ms = self.shared.machine.now_ms();
         self.cooling.retain(|_, until_ms| now_ms < *until_ms);
     }
 
@@ -185,7 +298,7 @@ impl Discovery {
         let Some(handler) = self.shared.handlers.get(&spec.id.group).cloned() else { return };
         let Some(holding) = self.shared.holdings.reserve(&spec.id) else { return };
         let (shared, ended) = (self.shared.clone(), self.ended.clone());
-        tokio::spawn(async move {
+        self.shared.spawn(Box::pin(async move {
             let spec = Arc::new(spec);
             let partition = spec.id.clone();
             let work = AssertUnwindSafe(worker::run(shared.clone(), handler, spec.clone(), holding));
@@ -197,19 +310,48 @@ impl Discovery {
             let belled = shared.holdings.remove(&partition);
             // Discovery is gone only when the engine stops.
             let _ = ended.send(Ended { spec, ending, belled }).await;
-        });
+        }));
     }
 
     fn ended(&mut self, ended: Ended) {
         let Ended { spec, ending, belled } = ended;
         if ending == Ending::Failed {
-            if self.cooling.len() >= COOLING_MAX {
+            if self.cooling.len() >= REMEMBERED_MAX {
                 self.cooling.clear();
             }
-            let until_ms = clock::now_ms() + self.shared.config.sweep_interval_ms;
+            let until_ms = self.shared.machine.now_ms() + self.shared.config.sweep_interval_ms;
             self.cooling.insert(spec.id.clone(), until_ms);
+            // A lease that nobody works under lapses in a while.
+            self.look_by(until_ms);
         } else if belled {
-            self.enqueue(spec.as_ref().clone());
+            let membership = self.shared.membership();
+            let now_ms = self.shared.machine.now_ms();
+            if self.may_take(&membership, &spec.id, now_ms) {
+                self.enqueue(spec.as_ref().clone());
+            }
+        }
+    }
+
+    /// Gives up, between two events, what another member should have; looks for what should be ours.
+    fn rebalance(&mut self) {
+        let membership = self.shared.membership();
+        let mut given = 0;
+        for holding in self.shared.holdings.all() {
+            let Some(lease) = holding.lease() else { continue };
+            if membership.successor(&self.shared.owner, &lease.partition.id).is_some() {
+                holding.drain();
+                given += 1;
+            }
+        }
+        debug!(members = membership.members().count(), given, "members have changed");
+        self.passed.clear();
+        self.sweep_all();
+    }
+
+    async fn refresh_members(&mut self) {
+        match self.shared.broker.members().await {
+            Ok(members) => self.shared.set_membership(Membership::new(members)),
+            Err(error) => warn!(%error, "the members could not be read"),
         }
     }
 
@@ -221,9 +363,7 @@ impl Discovery {
     }
 }
 
-fn spec_of(source: &ReadySource, key: Key) -> PartitionSpec {
-    match source {
-        ReadySource::Category { group, category } => PartitionSpec::of_key(group.clone(), category.clone(), key),
-        ReadySource::ProcessManager { .. } => unreachable!("refused when the engine starts"),
-    }
+/// Whether this host should take the partition. As long as it was not announced nobody else will think so.
+fn is_taker(membership: &Membership, shared: &Shared, partition: &PartitionId) -> bool {
+    membership.taker(partition).is_none_or(|taker| *taker == shared.owner)
 }

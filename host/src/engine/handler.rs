@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use keyrail_ordering::Metadata;
+use keyrail_ordering::{Metadata, RetryPolicy};
 use keyrail_runtime::{Answer, Call, CallHost, Instance, InstantiateError, Module};
 
 /// A loaded handler.
@@ -11,6 +11,12 @@ use keyrail_runtime::{Answer, Call, CallHost, Instance, InstantiateError, Module
 pub trait Handler: Send + Sync {
     /// What it declared.
     fn metadata(&self) -> &Metadata;
+
+    /// Its tries and waits: the host's, with what its options say. Options that say nothing sensible were refused when it was
+    /// registered.
+    fn retry(&self, host: &RetryPolicy) -> RetryPolicy {
+        host.with_options(&self.metadata().options).unwrap_or_else(|_| host.clone())
+    }
 
     /// A fresh instance, for one partition.
     async fn instantiate(&self) -> Result<Box<dyn HandlerInstance>, InstantiateError>;

@@ -3,8 +3,8 @@
 //! Invariant: at most one entry a partition, whatever the generation, from before the acquire until the worker has really
 //! ended. So one process never runs two calls of one partition, even after it lost the lease and got it back.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -29,8 +29,6 @@ pub(super) struct Holding {
     changed: Notify,
     /// The lease is gone: stop at once.
     pub(super) lost: CancellationToken,
-    /// The grace period is over: stop the running event.
-    pub(super) cancelled: CancellationToken,
 }
 
 impl Holding {
@@ -88,13 +86,13 @@ impl Holding {
 /// All of them.
 #[derive(Default)]
 pub(super) struct Holdings {
-    map: Mutex<HashMap<PartitionId, Arc<Holding>>>,
+    map: Mutex<BTreeMap<PartitionId, Arc<Holding>>>,
     /// An entry has gone.
     freed: Notify,
 }
 
 impl Holdings {
-    fn lock(&self) -> MutexGuard<'_, HashMap<PartitionId, Arc<Holding>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PartitionId, Arc<Holding>>> {
         // The map is consistent after each operation, so a panic elsewhere does not spoil it.
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,13 +139,6 @@ impl Holdings {
     pub(super) fn drain_all(&self) {
         for holding in self.all() {
             holding.drain();
-        }
-    }
-
-    pub(super) fn cancel_all(&self) {
-        for holding in self.all() {
-            holding.drain();
-            holding.cancelled.cancel();
         }
     }
 

@@ -6,32 +6,39 @@
 //! - [`worker`] drives one owned partition;
 //! - [`holdings`] is what this process owns: at most one entry a partition, until its worker has really ended;
 //! - [`heartbeat`] renews on a thread and a connection of its own;
-//! - [`router`] moves outbox records into their streams.
+//! - [`pool`] works on categories that are not partitioned;
+//! - [`router`] moves outbox records into their streams, [`housekeeper`] keeps the store small;
+//! - [`machine`] is where time and chance come from.
 
 mod call;
 mod discovery;
 mod handler;
 mod heartbeat;
 mod holdings;
+mod housekeeper;
+mod machine;
+mod pool;
 mod router;
 mod shared;
 mod stats;
+mod wants;
 mod worker;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use keyrail_broker::{Broker, Error, ReadySource};
-use keyrail_ordering::{OwnerId, Role, SequentialBy};
+use keyrail_ordering::OwnerId;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 pub use handler::{Handler, HandlerInstance, WasmHandler};
+pub use machine::{Apart, Machine, SystemMachine};
 pub use stats::Stats;
 
-use crate::clock;
 use crate::config::EngineConfig;
 use heartbeat::HeartbeatThread;
+use pool::Pools;
 use shared::Shared;
 
 /// How often an engine that waits to be idle looks.
@@ -43,14 +50,9 @@ pub enum StartError {
     /// Nothing to run.
     #[error("no handler to run")]
     NoHandlers,
-    /// A handler of a kind that this release does not run.
-    #[error("handler {handler} {why}")]
-    Unsupported {
-        /// Its name.
-        handler: String,
-        /// Why.
-        why: String,
-    },
+    /// A handler that the catalog does not have.
+    #[error("handler {0} is not registered; see keyrail register")]
+    NotRegistered(String),
     /// The broker failed.
     #[error(transparent)]
     Broker(#[from] Error),
@@ -84,20 +86,39 @@ impl Engine {
         config: &EngineConfig,
         owner: OwnerId,
     ) -> Result<Self, StartError> {
+        Self::start_on(Arc::new(SystemMachine), broker, handlers, config, owner).await
+    }
+
+    /// The same on another machine than the real one.
+    pub async fn start_on(
+        machine: Arc<dyn Machine>,
+        broker: Arc<dyn Broker>,
+        handlers: Vec<Arc<dyn Handler>>,
+        config: &EngineConfig,
+        owner: OwnerId,
+    ) -> Result<Self, StartError> {
         if handlers.is_empty() {
             return Err(StartError::NoHandlers);
         }
         let (catalog, _) = broker.catalog().await?;
         let mut sources = vec![];
         for handler in &handlers {
-            sources.extend(sources_of(handler.as_ref(), &catalog)?);
+            let name = &handler.metadata().name;
+            let of_handler = ReadySource::of_handler(&catalog, name);
+            if of_handler.is_empty() {
+                return Err(StartError::NotRegistered(name.to_string()));
+            }
+            sources.extend(of_handler);
         }
         let bells = broker.bells(sources.clone()).await?;
-        let shared = Arc::new(Shared::new(broker, handlers, config.clone(), owner, catalog));
-        let heartbeat = HeartbeatThread::start(shared.clone()).map_err(StartError::Thread)?;
+        let shared = Arc::new(Shared::new(machine, broker, handlers, config.clone(), owner, catalog));
+        let heartbeat = HeartbeatThread::start(&shared).map_err(StartError::Thread)?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(discovery::run(shared.clone(), sources.clone(), bells));
-        tasks.spawn(router::run(shared.clone()));
+        let mut spawn = |task| tasks.spawn(shared.machine.hosted(task));
+        let pools = Pools::start(&shared, &sources);
+        spawn(Box::pin(discovery::run(shared.clone(), sources.clone(), pools, bells)));
+        spawn(Box::pin(router::run(shared.clone())));
+        spawn(Box::pin(housekeeper::run(shared.clone())));
         info!(owner = %shared.owner, sources = sources.len(), "engine started");
         Ok(Self { shared, sources, heartbeat, tasks })
     }
@@ -124,42 +145,28 @@ impl Engine {
 
     /// Takes nothing new, lets running events finish for `grace_ms`, stops those that do not, releases every lease.
     pub async fn shutdown(mut self, grace_ms: u64) {
-        self.shared.stopping.cancel();
-        self.shared.holdings.drain_all();
-        let deadline = clock::now_ms() + grace_ms;
-        if tokio::time::timeout(clock::until(deadline), self.shared.holdings.until_empty()).await.is_err() {
-            warn!(owned = self.shared.holdings.len(), grace_ms, "the grace period is over: stopping running events");
-            self.shared.holdings.cancel_all();
-            let stop_ms = self.shared.config.stop_max_ms;
-            if tokio::time::timeout(Duration::from_millis(stop_ms), self.shared.holdings.until_empty()).await.is_err() {
-                warn!(owned = self.shared.holdings.len(), "leases could not be released; they lapse by themselves");
+        let shared = &self.shared;
+        shared.stopping.cancel();
+        // The others hear of it first, so that what is given up from here on goes to those who stay. What is stored of an
+        // earlier announcement is taken out before.
+        let _ = futures::FutureExt::now_or_never(shared.announced.notified());
+        shared.announce_now.notify_one();
+        shared.until_announced().await;
+        shared.holdings.drain_all();
+        let stop_ms = Duration::from_millis(shared.config.stop_max_ms);
+        if tokio::time::timeout(Duration::from_millis(grace_ms), shared.until_done()).await.is_err() {
+            warn!(owned = shared.holdings.len(), grace_ms, "the grace period is over: stopping running events");
+            shared.cancelled.cancel();
+            if tokio::time::timeout(stop_ms, shared.until_done()).await.is_err() {
+                warn!(owned = shared.holdings.len(), "leases could not be released; they lapse by themselves");
             }
         }
         self.heartbeat.stop();
+        match tokio::time::timeout(stop_ms, shared.broker.leave(&shared.owner)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(%error, "this host could not be struck off the members; it lapses by itself"),
+            Err(_) => warn!("this host could not be struck off the members in time; it lapses by itself"),
+        }
         self.tasks.shutdown().await;
     }
-}
-
-/// Where a handler's partitions are listed.
-fn sources_of(handler: &dyn Handler, catalog: &keyrail_ordering::Catalog) -> Result<Vec<ReadySource>, StartError> {
-    let metadata = handler.metadata();
-    let unsupported = |why: String| StartError::Unsupported { handler: metadata.name.to_string(), why };
-    let group = metadata.name.clone();
-    if metadata.role == Role::ProcessManager || matches!(metadata.sequential_by, SequentialBy::Correlation(_)) {
-        return Err(unsupported("is a process manager, which this release does not run yet".into()));
-    }
-    metadata
-        .categories()
-        .into_iter()
-        .map(|category| {
-            let partitioned = catalog.categories.get(category).is_some_and(|entry| entry.key_field.is_some());
-            if !partitioned {
-                return Err(unsupported(format!(
-                    "consumes {category}, which no handler partitions; this release runs partitioned categories only: \
-                     declare `sequential-by`"
-                )));
-            }
-            Ok(ReadySource::Category { group: group.clone(), category: category.clone() })
-        })
-        .collect()
 }

@@ -18,6 +18,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             continue;
         }
         tokio::select! {
+            biased;
             () = shared.outbox_bell.notified() => {}
             () = tokio::time::sleep(sweep) => {}
         }

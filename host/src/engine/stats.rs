@@ -19,6 +19,12 @@ pub struct Stats {
     pub acquired: u64,
     /// Leases that were lost while held.
     pub lost: u64,
+    /// Events of categories without partitions that were set aside.
+    pub set_aside: u64,
+    /// Empty partitions forgotten.
+    pub reaped: u64,
+    /// Live partitions of the category that was looked through last.
+    pub live: u64,
     /// Partitions owned now.
     pub owned: u64,
 }
@@ -32,6 +38,9 @@ pub(super) struct Counters {
     pub(super) routed: AtomicU64,
     pub(super) acquired: AtomicU64,
     pub(super) lost: AtomicU64,
+    pub(super) set_aside: AtomicU64,
+    pub(super) reaped: AtomicU64,
+    pub(super) live: AtomicU64,
 }
 
 impl Counters {
@@ -44,6 +53,9 @@ impl Counters {
             routed: self.routed.load(Relaxed),
             acquired: self.acquired.load(Relaxed),
             lost: self.lost.load(Relaxed),
+            set_aside: self.set_aside.load(Relaxed),
+            reaped: self.reaped.load(Relaxed),
+            live: self.live.load(Relaxed),
             owned: owned as u64,
         }
     }

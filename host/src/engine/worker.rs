@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyrail_broker::{AcquireError, Acquired, Commit, Error, FencedError};
 use keyrail_ordering::{
     Content, Effect, Effects, Entry, EntryRef, Event, Failure, FailureKind, HaltRecord, Input, Outcome, Partition,
-    PartitionSpec, Policy,
+    PartitionId, PartitionSpec, Policy,
 };
 use keyrail_runtime::{Answer, Call, InstantiateError};
 use tracing::{debug, error, warn};
@@ -20,14 +20,14 @@ use super::handler::{Handler, HandlerInstance};
 use super::holdings::Holding;
 use super::shared::Shared;
 use super::stats::count;
-use crate::clock;
+use super::wants::{Wants, wants};
 
 /// How an ownership ended, for discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// It ran.
     Ran,
-    /// Somebody else holds the partition, or it is halted.
+    /// Somebody else holds the partition, or it is halted or paused.
     NotOurs,
     /// The broker failed; not to be tried again at once.
     Failed,
@@ -41,12 +41,12 @@ pub(super) async fn run(
     holding: Arc<Holding>,
 ) -> Ending {
     let config = &shared.config;
-    let sent_ms = clock::now_ms();
+    let sent_ms = shared.machine.now_ms();
     let acquired =
         shared.broker.acquire(spec.clone(), &shared.owner, config.lease_ttl_ms, config.read_ahead_max + 1).await;
     let acquired = match acquired {
         Ok(acquired) => acquired,
-        Err(AcquireError::Held { .. } | AcquireError::Halted(_)) => return Ending::NotOurs,
+        Err(AcquireError::Held { .. } | AcquireError::Halted(_) | AcquireError::Paused) => return Ending::NotOurs,
         // It may have happened. Nobody works under that lease, so nobody renews it, and it lapses.
         Err(AcquireError::Broker(error)) => {
             warn!(partition = %spec.id, %error, "the partition could not be acquired");
@@ -79,7 +79,7 @@ impl Worker {
     fn new(shared: Arc<Shared>, handler: Arc<dyn Handler>, holding: Arc<Holding>, acquired: Acquired) -> Self {
         let config = &shared.config;
         let policy = Policy {
-            retry: config.retry.clone(),
+            retry: handler.retry(&config.retry),
             read_ahead_max: config.read_ahead_max,
             linger_ms: config.linger_ms,
             pause_ms: config.pause_ms,
@@ -118,7 +118,7 @@ impl Worker {
     /// Feeds what happened, then what was signalled meanwhile. In this order: a bell that rang before a commit's answer
     /// came may tell of an entry that this answer does not know of.
     fn step(&mut self, input: Input) -> Option<Effect> {
-        let now_ms = clock::now_ms();
+        let now_ms = self.shared.machine.now_ms();
         let mut effects = self.partition.step(now_ms, input);
         let mut feed = |effects: &mut Vec<Effect>, input| {
             let more = self.partition.step(now_ms, input);
@@ -143,7 +143,7 @@ impl Worker {
         let busy_ms = self.shared.config.worker_stall_max_ms;
         self.holding.expect_by(match effect {
             Effect::WakeAt(at_ms) => at_ms + busy_ms,
-            _ => clock::now_ms() + busy_ms,
+            _ => self.shared.machine.now_ms() + busy_ms,
         });
         match effect {
             Effect::WakeAt(at_ms) => self.wait(at_ms).await,
@@ -172,19 +172,22 @@ impl Worker {
     async fn wait(&mut self, at_ms: u64) -> Input {
         // A signal since the last step is pending in `changed`, so none is missed.
         tokio::select! {
+            biased;
             () = self.holding.lost.cancelled() => Input::Fenced,
             () = self.holding.changed() => Input::Tick,
-            () = tokio::time::sleep(clock::until(at_ms)) => Input::Tick,
+            () = self.shared.sleep_until(at_ms) => Input::Tick,
         }
     }
 
     async fn invoke(&mut self, entry: &Arc<Entry>, attempt: u32) -> Input {
         let Content::Event(event) = &entry.content else { unreachable!("only events are invoked") };
         self.effects = Effects::default();
-        match self.wants(event) {
+        match wants(self.handler.metadata(), event) {
             Wants::Yes => {}
-            Wants::No => return handled(Outcome::Done),
-            Wants::OtherVersion(why) => return self.failed(entry, event, attempt, rejected(why)),
+            Wants::No => return self.handled(Outcome::Done),
+            Wants::OtherVersion(why) => {
+                return self.failed(entry, event, attempt, Failure { kind: FailureKind::Rejected, error: why });
+            }
         }
         let shared = self.shared.clone();
         let holding = self.holding.clone();
@@ -192,17 +195,17 @@ impl Worker {
             let Ok(_slot) = shared.slots.acquire().await else {
                 return Answer::Deferred("the engine is stopping".into());
             };
-            if holding.has_lapsed(clock::now_ms()) {
+            if holding.has_lapsed(shared.machine.now_ms()) {
                 holding.lost.cancel();
                 return Answer::Deferred("the lease may have lapsed".into());
             }
-            holding.expect_by(clock::now_ms() + shared.config.worker_stall_max_ms);
+            holding.expect_by(shared.machine.now_ms() + shared.config.worker_stall_max_ms);
             self.call(entry, event, attempt).await
         };
         let answer = tokio::select! {
             biased;
             () = holding.lost.cancelled() => None,
-            () = holding.cancelled.cancelled() => Some(Answer::Deferred("the host is stopping".into())),
+            () = shared.cancelled.cancelled() => Some(Answer::Deferred("the host is stopping".into())),
             answer = answer => Some(answer),
         };
         match answer {
@@ -212,13 +215,13 @@ impl Worker {
             }
             Some(Answer::Done(effects)) => {
                 self.effects = effects;
-                handled(Outcome::Done)
+                self.handled(Outcome::Done)
             }
             Some(Answer::Failed(failure)) => self.failed(entry, event, attempt, failure),
             Some(Answer::Deferred(why)) => {
                 debug!(partition = %self.session.lease.partition.id, event = %event.id, why, "the event was put off");
                 self.instance = None;
-                if holding.lost.is_cancelled() { Input::Fenced } else { handled(Outcome::Deferred) }
+                if holding.lost.is_cancelled() { Input::Fenced } else { self.handled(Outcome::Deferred) }
             }
         }
     }
@@ -251,13 +254,17 @@ impl Worker {
         answer
     }
 
+    fn handled(&self, outcome: Outcome) -> Input {
+        Input::Handled { outcome, chance: self.shared.machine.chance() }
+    }
+
     fn failed(&mut self, entry: &Entry, event: &Event, attempt: u32, failure: Failure) -> Input {
         count(&self.shared.stats.failed);
         warn!(
             partition = %self.session.lease.partition.id, entry = %entry.at.id, event = %event.id, attempt,
             kind = failure.kind.as_str(), error = failure.error, "a try failed"
         );
-        handled(Outcome::Failed(failure))
+        self.handled(Outcome::Failed(failure))
     }
 
     async fn commit(&mut self, head: &EntryRef, take_max: usize, release: bool) -> Input {
@@ -291,7 +298,7 @@ impl Worker {
                 let partition = &self.session.lease.partition.id;
                 error!(
                     %partition, entry = %record.head.id, cause = %record.cause, attempts = record.attempts,
-                    "partition {partition} is halted at {}: {}; see keyrail partitions", record.head.id, record.error
+                    "partition {partition} is halted at {}: {}; {}", record.head.id, record.error, next_command(partition, &record.head)
                 );
                 Input::Released
             }
@@ -328,43 +335,9 @@ impl Worker {
             }
         }
     }
-
-    fn wants(&self, event: &Event) -> Wants {
-        let mut declared = vec![];
-        for message in &self.handler.metadata().handles {
-            if message.category == event.category && message.name == event.name {
-                if message.version == event.version {
-                    return Wants::Yes;
-                }
-                declared.push(message.version.to_string());
-            }
-        }
-        if declared.is_empty() {
-            return Wants::No;
-        }
-        Wants::OtherVersion(format!(
-            "the event is version {} of {}/{}; handler {} declares {}",
-            event.version,
-            event.category,
-            event.name,
-            self.handler.metadata().name,
-            declared.join(", ")
-        ))
-    }
 }
 
-enum Wants {
-    Yes,
-    /// Another handler's: settled without a call.
-    No,
-    /// Its type, in a version that it does not declare. Passing over it would lose it.
-    OtherVersion(String),
-}
-
-fn rejected(error: String) -> Failure {
-    Failure { kind: FailureKind::Rejected, error }
-}
-
-fn handled(outcome: Outcome) -> Input {
-    Input::Handled { outcome, chance: clock::chance() }
+/// What the operator types next.
+fn next_command(partition: &PartitionId, head: &EntryRef) -> String {
+    format!("see keyrail head show {} {} --group {}", head.stream.category, partition.key(), partition.group)
 }

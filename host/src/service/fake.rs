@@ -1,12 +1,16 @@
 //! A broker for tests of what is above brokers: keeps streams and a catalog in memory, and goes wrong as planned.
 
+mod operate;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use keyrail_broker::*;
-use keyrail_ordering::{Capabilities, Catalog, EntryId, EntryRef, HaltRecord, Lease, OwnerId, PartitionSpec};
+use keyrail_ordering::{
+    Capabilities, Catalog, CategoryName, Effects, EntryId, EntryRef, HaltRecord, Lease, OwnerId, PartitionSpec,
+};
 
 /// How one call to publish goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +35,7 @@ struct Inner {
     faults: VecDeque<Fault>,
     lose_sets: u32,
     calls: usize,
+    desk: operate::Desk,
 }
 
 #[derive(Default)]
@@ -220,6 +225,80 @@ impl Inspect for FakeBroker {
     }
     async fn backlog(&self, _: &[ReadySource]) -> Result<Backlog, Error> {
         Ok(Backlog::default())
+    }
+}
+
+#[async_trait]
+impl SharedLog for FakeBroker {
+    async fn take_shared(
+        &self,
+        _source: &SharedSource,
+        _owner: &OwnerId,
+        _max: usize,
+        _idle_min_ms: u64,
+    ) -> Result<SharedTaken, Error> {
+        unreachable!("not part of this fake")
+    }
+    async fn keep_shared(
+        &self,
+        _source: &SharedSource,
+        _owner: &OwnerId,
+        _deliveries: &[DeliveryRef],
+    ) -> Result<(), Error> {
+        unreachable!("not part of this fake")
+    }
+    async fn commit_shared(
+        &self,
+        _source: &SharedSource,
+        _owner: &OwnerId,
+        _delivery: DeliveryRef,
+        _effects: Effects,
+    ) -> Result<(), FencedError> {
+        unreachable!("not part of this fake")
+    }
+    async fn fail_shared(
+        &self,
+        _source: &SharedSource,
+        _owner: &OwnerId,
+        _delivery: DeliveryRef,
+        _error: &str,
+        _after_ms: u64,
+    ) -> Result<(), FencedError> {
+        unreachable!("not part of this fake")
+    }
+    async fn return_shared(
+        &self,
+        _source: &SharedSource,
+        _owner: &OwnerId,
+        _deliveries: &[DeliveryRef],
+    ) -> Result<(), Error> {
+        unreachable!("not part of this fake")
+    }
+    async fn set_aside_shared(
+        &self,
+        _source: &SharedSource,
+        _owner: &OwnerId,
+        _delivery: DeliveryRef,
+        _error: &str,
+    ) -> Result<(), FencedError> {
+        unreachable!("not part of this fake")
+    }
+}
+#[async_trait]
+impl Housekeeping for FakeBroker {
+    async fn idle_streams(
+        &self,
+        _category: &CategoryName,
+        _cursor: u64,
+        _limit: usize,
+    ) -> Result<(Vec<IdleStream>, Option<u64>), Error> {
+        unreachable!("not part of this fake")
+    }
+    async fn reap(&self, _idle: &[IdleStream]) -> Result<u64, Error> {
+        unreachable!("not part of this fake")
+    }
+    async fn live_partitions(&self, _category: &CategoryName) -> Result<u64, Error> {
+        unreachable!("not part of this fake")
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use keyrail_broker::{Backlog, Error, ReadySource};
-use keyrail_ordering::{Catalog, GroupName, Role};
+use keyrail_broker::{Backlog, Error, Paused, ReadySource};
+use keyrail_ordering::{Catalog, Key};
 use serde::{Deserialize, Serialize};
 
 use super::Service;
@@ -63,8 +63,8 @@ fn listing(names: &[String]) -> String {
 /// A place in a listing over several sources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cursor {
-    source: usize,
-    at: u64,
+    pub(super) source: usize,
+    pub(super) at: u64,
 }
 
 /// A text that is no cursor.
@@ -104,16 +104,40 @@ impl Service {
             let known = catalog.categories.keys().map(ToString::to_string).collect();
             return Err(InspectError::UnknownCategory { name: name.into(), known });
         }
-        let sources: Vec<_> = catalog.handlers.keys().flat_map(|group| sources_of(&catalog, group)).collect();
+        let sources: Vec<_> =
+            catalog.handlers.keys().flat_map(|group| ReadySource::of_handler(&catalog, group)).collect();
         let wanted = |source: &&ReadySource| match source {
             ReadySource::Category { category: name, .. } => category.is_none_or(|wanted| name.as_str() == wanted),
             ReadySource::ProcessManager { .. } => category.is_none(),
+            // It has no partitions.
+            ReadySource::Shared { .. } => false,
         };
         let sources: Vec<_> = sources.iter().filter(wanted).collect();
         let Some(source) = sources.get(cursor.source) else { return Ok(Page { rows: vec![], next: None }) };
         let (rows, next) = self.broker.partitions(source, cursor.at, limit).await?;
         let next = following(cursor, next, sources.len());
-        Ok(Page { rows: rows.into_iter().map(Row::from).collect(), next })
+        let paused = self.paused_of(&catalog, source).await?;
+        let is_paused = |key: &Key| paused.iter().any(|paused| paused.key.as_ref().is_none_or(|of| of == key));
+        let rows = rows.into_iter().map(|row| {
+            let paused = is_paused(row.partition.key());
+            Row::new(row, paused)
+        });
+        Ok(Page { rows: rows.collect(), next })
+    }
+
+    /// What is paused of the categories that a source reads.
+    async fn paused_of(&self, catalog: &Catalog, source: &ReadySource) -> Result<Vec<Paused>, Error> {
+        let categories = match source {
+            ReadySource::Category { category, .. } | ReadySource::Shared { category, .. } => vec![category],
+            ReadySource::ProcessManager { group } => {
+                catalog.handlers.get(group).map(|handler| handler.metadata.categories()).unwrap_or_default()
+            }
+        };
+        let mut paused = vec![];
+        for category in categories {
+            paused.extend(self.broker.paused(category).await?);
+        }
+        Ok(paused)
     }
 
     /// State of a group's keys, one page.
@@ -123,7 +147,7 @@ impl Service {
             let known = catalog.handlers.keys().map(ToString::to_string).collect();
             return Err(InspectError::UnknownGroup { name: group.into(), known });
         };
-        let sources = sources_of(&catalog, group);
+        let sources = ReadySource::of_handler(&catalog, group);
         let Some(source) = sources.get(cursor.source) else { return Ok(Page { rows: vec![], next: None }) };
         let (rows, next) = self.broker.states(source, cursor.at, limit).await?;
         let next = following(cursor, next, sources.len());
@@ -134,7 +158,8 @@ impl Service {
     /// What is left to do over all that is registered.
     pub async fn backlog(&self) -> Result<Backlog, Error> {
         let (catalog, _) = self.broker.catalog().await?;
-        let sources: Vec<_> = catalog.handlers.keys().flat_map(|group| sources_of(&catalog, group)).collect();
+        let sources: Vec<_> =
+            catalog.handlers.keys().flat_map(|group| ReadySource::of_handler(&catalog, group)).collect();
         self.broker.backlog(&sources).await
     }
 
@@ -145,17 +170,7 @@ impl Service {
     }
 }
 
-/// Where a handler's partitions are listed.
-fn sources_of(catalog: &Catalog, group: &GroupName) -> Vec<ReadySource> {
-    let Some(handler) = catalog.handlers.get(group) else { return vec![] };
-    if handler.metadata.role == Role::ProcessManager {
-        return vec![ReadySource::ProcessManager { group: group.clone() }];
-    }
-    let categories = handler.metadata.categories().into_iter();
-    categories.map(|category| ReadySource::Category { group: group.clone(), category: category.clone() }).collect()
-}
-
-fn following(cursor: Cursor, at: Option<u64>, sources: usize) -> Option<String> {
+pub(super) fn following(cursor: Cursor, at: Option<u64>, sources: usize) -> Option<String> {
     let next = match at {
         Some(at) => Cursor { at, ..cursor },
         None => Cursor { source: cursor.source + 1, at: 0 },

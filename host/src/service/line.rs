@@ -1,12 +1,12 @@
-//! One input line as an event: `{"category":…,"type":…,"data":{…}}` with optional `id`, `headers`, `version`.
+//! One input line as an event: `{"category":…,"type":…,"data":{…}}` with optional `id`, `headers`, `version`, `lane`.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use keyrail_broker::Publication;
-use keyrail_ordering::{Catalog, Event, EventError, Lane};
-use serde::Deserialize;
+use keyrail_ordering::{Catalog, CategoryName, Event, EventError, Lane};
 use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::ids;
@@ -26,6 +26,47 @@ pub struct LineLimits {
     pub line_max_bytes: usize,
     /// How long the id is remembered; 0 for not at all.
     pub dedupe_window_ms: u64,
+    /// The lane of a line that names none.
+    pub lane: LaneName,
+}
+
+/// A lane as it is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LaneName {
+    /// The ordinary one.
+    #[default]
+    Primary,
+    /// Served only while the primary lane of the key is empty.
+    Backfill,
+}
+
+impl LaneName {
+    /// The name as text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Backfill => "backfill",
+        }
+    }
+}
+
+impl From<Lane> for LaneName {
+    fn from(lane: Lane) -> Self {
+        match lane {
+            Lane::Primary => Self::Primary,
+            Lane::Backfill => Self::Backfill,
+        }
+    }
+}
+
+impl From<LaneName> for Lane {
+    fn from(name: LaneName) -> Self {
+        match name {
+            LaneName::Primary => Self::Primary,
+            LaneName::Backfill => Self::Backfill,
+        }
+    }
 }
 
 /// Why a line is bad.
@@ -56,6 +97,9 @@ pub enum LineError {
         /// The limit.
         max: usize,
     },
+    /// A lane that its category has not.
+    #[error("{0} is not partitioned, so it has no backfill lane; leave the lane out")]
+    NoBackfill(CategoryName),
     /// The catalog does not accept it.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -97,6 +141,7 @@ struct Form<'a> {
     id: Option<String>,
     headers: Option<Headers>,
     version: Option<u32>,
+    lane: Option<LaneName>,
 }
 
 /// An object of texts, in its order.
@@ -126,6 +171,10 @@ impl Draft {
             return Err(LineError::HostHeader(name.clone()));
         }
         let accepted = catalog.accept(&form.category, &form.name, form.version, data)?;
+        let lane = form.lane.unwrap_or(limits.lane);
+        if lane == LaneName::Backfill && accepted.key.is_none() {
+            return Err(LineError::NoBackfill(accepted.category));
+        }
         let id = match form.id {
             Some(id) => checked(id)?,
             None => ids::fresh(),
@@ -143,7 +192,7 @@ impl Draft {
         let publication = Publication {
             event,
             key_field: accepted.key_field,
-            lane: Lane::Primary,
+            lane: lane.into(),
             dedupe_window_ms: limits.dedupe_window_ms,
         };
         Ok(Self { line: line.number, version: form.version, publication })
@@ -212,11 +261,11 @@ pub(super) mod tests {
     use super::*;
     use bytes::Bytes;
     use keyrail_ordering::{
-        Capabilities, CategoryName, Field, FieldType, GroupName, MessageName, MessageType, Metadata, Role, SequentialBy,
+        Capabilities, Field, FieldType, GroupName, MessageName, MessageType, Metadata, Role, SequentialBy,
     };
 
     pub(in crate::service) const LIMITS: LineLimits =
-        LineLimits { payload_max_bytes: 400, line_max_bytes: 1_000, dedupe_window_ms: 60_000 };
+        LineLimits { payload_max_bytes: 400, line_max_bytes: 1_000, dedupe_window_ms: 60_000, lane: LaneName::Primary };
 
     pub(in crate::service) fn metadata(key_field: &str) -> Metadata {
         let field = |name: &str, required| Field { name: name.into(), kind: FieldType::Text, required };
@@ -256,6 +305,30 @@ pub(super) mod tests {
         assert_eq!((event.version, publication.key_field.as_deref()), (1, Some("client")));
         let marked = format!("\u{feff}{text}\r");
         assert!(read(&marked).is_ok());
+    }
+
+    #[test]
+    fn a_line_may_name_its_lane_and_else_has_that_of_the_run() {
+        let line = |lane: &str| RawLine {
+            number: 1,
+            text: LineText::Whole(Bytes::from(format!(
+                r#"{{"category":"order","type":"OrderPlaced","data":{{"client":"k1"}}{lane}}}"#
+            ))),
+        };
+        let backfill = LineLimits { lane: LaneName::Backfill, ..LIMITS };
+        let lane = |text: &str, limits: &LineLimits| {
+            Draft::read(&line(text), &catalog(), limits).map(|draft| draft.publication.lane).map_err(|e| e.to_string())
+        };
+        assert_eq!(lane("", &LIMITS), Ok(Lane::Primary));
+        assert_eq!(lane("", &backfill), Ok(Lane::Backfill));
+        assert_eq!(lane(r#","lane":"backfill""#, &LIMITS), Ok(Lane::Backfill));
+        assert_eq!(lane(r#","lane":"primary""#, &backfill), Ok(Lane::Primary));
+        assert!(lane(r#","lane":"fast""#, &LIMITS).unwrap_err().contains("`primary` or `backfill`"));
+        let mut shared = metadata("client");
+        shared.sequential_by = SequentialBy::Unordered;
+        let shared = Catalog::default().register(&shared, "00", Capabilities { stream_partitioning: true }).unwrap();
+        assert!(matches!(Draft::read(&line(""), &shared, &backfill), Err(LineError::NoBackfill(_))));
+        assert!(Draft::read(&line(""), &shared, &LIMITS).is_ok());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What can be done to a broker from outside: register, publish, look.
+//! What can be done to a broker from outside: register, publish, look, operate.
 //!
 //! The command line and the HTTP API both go through here, so a file that is opened directly and a running host behave
 //! alike. Knows brokers by their traits only, and nothing of terminals, HTTP or WebAssembly.
@@ -10,6 +10,7 @@ mod inspect;
 mod lane;
 mod line;
 mod lines;
+mod operate;
 mod publish;
 mod register;
 mod report;
@@ -22,8 +23,12 @@ use std::sync::Arc;
 use keyrail_broker::Broker;
 
 pub use inspect::{CatalogView, Cursor, CursorError, InspectError, Page};
-pub use line::{LineError, LineLimits};
+pub use line::{LaneName, LineError, LineLimits};
 pub use lines::{LineSplitter, LineText, RawLine};
+pub use operate::{
+    AuditView, ContentView, DeadLetterView, EntryName, EventView, HaltedRow, HeadView, NextTry, OperationError,
+    PausedView, WhoAndWhy,
+};
 pub use publish::PublishOptions;
 pub use register::{Change, RefusedHandler, RegisterError, Registered, Registration};
 pub use report::{Outcome, Report, Stop, StopKind};

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::Service;
 use super::lane::{Lane, Sent, lane_of, send};
-use super::line::{Draft, LineLimits};
+use super::line::{Draft, LaneName, LineLimits};
 use super::lines::RawLine;
 use super::report::{Outcome, Report, Stop, StopKind};
 use crate::clock;
@@ -33,6 +33,8 @@ pub struct PublishOptions {
     pub skip_bad: bool,
     /// Do not remember ids: events that were published before are published again.
     pub no_dedupe: bool,
+    /// The lane of lines that name none.
+    pub lane: LaneName,
 }
 
 impl Service {
@@ -55,6 +57,7 @@ impl Service {
                 payload_max_bytes: self.publish.payload_max_bytes,
                 line_max_bytes: self.publish.line_max_bytes,
                 dedupe_window_ms,
+                lane: options.lane,
             },
             reports,
             catalog,

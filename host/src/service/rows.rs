@@ -10,6 +10,8 @@ use keyrail_ordering::{CategoryName, EntryId, Generation, GroupName, HaltRecord,
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::operate::EntryName;
+
 /// One partition, flat, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
@@ -35,14 +37,16 @@ pub struct Row {
     pub attempts: u32,
     /// Why it stands still, if it does.
     pub halted: Option<Halted>,
+    /// Whether it is paused, by itself or with its category.
+    pub paused: bool,
 }
 
 /// Why a partition stands still.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halted {
-    /// The stream of the entry it stands on.
-    pub stream: String,
-    /// The entry it stands on, as `epoch-sequence`.
+    /// The category of the entry it stands on.
+    pub category: CategoryName,
+    /// The entry it stands on, as `--expect` of `keyrail head` takes it.
     pub head: String,
     /// The kind.
     pub cause: String,
@@ -70,9 +74,10 @@ pub struct State {
 #[derive(Debug)]
 pub struct Values(pub Vec<(String, Box<RawValue>)>);
 
-impl From<PartitionRow> for Row {
-    fn from(row: PartitionRow) -> Self {
+impl Row {
+    pub(super) fn new(row: PartitionRow, paused: bool) -> Self {
         let text = |id: EntryId| id.to_string();
+        let scope = row.partition.scope.clone();
         let (category, key) = match row.partition.scope {
             Scope::Key { category, key } => (Some(category), key),
             Scope::Correlation { value } => (None, value),
@@ -89,16 +94,17 @@ impl From<PartitionRow> for Row {
             generation: row.generation,
             // The record of tries ends before the one that halts it.
             attempts: row.halted.as_ref().map_or(row.attempts, |record| record.attempts),
-            halted: row.halted.map(Halted::from),
+            halted: row.halted.map(|record| Halted::new(record, &scope)),
+            paused,
         }
     }
 }
 
-impl From<HaltRecord> for Halted {
-    fn from(record: HaltRecord) -> Self {
+impl Halted {
+    pub(super) fn new(record: HaltRecord, scope: &Scope) -> Self {
         Self {
-            stream: record.head.stream.to_string(),
-            head: record.head.id.to_string(),
+            head: EntryName::of(&record.head, scope).to_string(),
+            category: record.head.stream.category,
             cause: record.cause.to_string(),
             attempts: record.attempts,
             error: record.error,
@@ -114,7 +120,7 @@ pub(super) fn shown(row: StateRow, with_category: bool) -> State {
 }
 
 /// The value on one line: JSON as it is, anything else as base64.
-fn as_json(value: &Bytes) -> Box<RawValue> {
+pub(super) fn as_json(value: &Bytes) -> Box<RawValue> {
     let json = serde_json::from_slice::<&RawValue>(value).ok().and_then(|raw| {
         // Within JSON a line break can only be white space between its parts.
         RawValue::from_string(raw.get().replace(['\n', '\r'], " ")).ok()

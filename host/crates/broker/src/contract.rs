@@ -12,14 +12,20 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, missing_docs)]
 
 pub mod catalog;
+pub mod housekeeping;
 pub mod inspect;
 pub mod lanes;
 pub mod log;
+pub mod managers;
+pub mod members;
+pub mod operate;
 pub mod ownership;
+pub mod pausing;
 pub mod publishing;
 pub mod ready;
 pub mod router;
 pub mod settling;
+pub mod shared;
 pub mod story;
 pub mod words;
 
@@ -160,6 +166,71 @@ macro_rules! contract_tests {
                 partitions_are_paged_without_loss_or_repeat
                 states_are_paged_without_loss_or_repeat
             }
+            members {
+                a_member_is_there_as_it_told
+                a_member_that_leaves_is_gone_at_once
+                a_member_whose_time_is_over_is_gone
+                the_bell_rings_for_what_the_others_must_know
+            }
+            managers {
+                a_manager_reads_every_stream_of_its_value_each_in_order
+                a_manager_has_one_head_whatever_the_streams
+                streams_of_a_manager_take_turns
+                a_stream_that_is_read_ahead_starves_no_other
+                a_managers_turns_go_on_with_the_next_owner
+                a_managers_backfill_comes_when_every_primary_is_empty
+                a_manager_takes_over_what_was_pending_whatever_the_stream
+                a_manager_halts_by_stream_and_entry
+                a_managers_ready_set_has_its_values
+                another_group_goes_its_own_way_on_a_managers_stream
+                a_managers_state_is_of_the_value
+            }
+            operate {
+                the_head_is_told_with_everything_that_is_known
+                c041_a_halt_outlives_its_owner_and_a_retry_gives_a_full_budget
+                a_retry_of_a_head_that_waits_makes_it_due_at_once
+                a_skip_settles_the_head_and_fences_its_owner
+                a_head_that_nobody_was_given_yet_is_skipped
+                only_the_head_is_acted_on
+                a_head_that_is_set_aside_is_kept_with_what_is_known
+                an_unreadable_head_is_set_aside_too
+                a_redriven_event_comes_last_and_for_its_group_alone
+                a_purged_letter_is_gone_and_its_id_never_comes_again
+                dead_letters_are_paged_oldest_first_within_a_key
+                what_stands_still_is_listed
+                every_action_is_on_record_newest_first
+                an_action_beside_a_running_owner_is_one_or_the_other
+            }
+            pausing {
+                a_paused_key_is_taken_from_its_owner_and_offered_to_nobody
+                a_paused_category_is_taken_from_all_its_owners
+                an_action_on_a_paused_head_leaves_it_paused
+            }
+            shared {
+                each_entry_goes_to_one_of_two_owners
+                anothers_delivery_is_fenced_and_lands_nothing
+                a_delivery_that_was_not_kept_goes_to_another_and_counts_a_crash
+                a_delivery_that_is_kept_stays
+                a_failed_try_comes_again_when_it_is_due_for_any_owner
+                a_short_wait_ends
+                what_is_returned_counts_nothing
+                poison_is_set_aside_and_the_rest_goes_on
+                emits_land_with_a_shared_settlement
+                state_has_no_place_in_a_shared_settlement
+                two_groups_each_get_every_shared_entry
+                what_is_settled_out_of_order_takes_nothing_else_with_it
+                a_group_that_comes_late_gets_the_shared_entries_that_are_kept
+                a_paused_category_gives_nothing_and_fences_what_is_out
+                a_bell_says_to_look_at_a_shared_source
+            }
+            housekeeping {
+                c024_what_all_groups_settled_is_dropped_and_then_forgotten
+                what_was_published_after_the_look_is_not_forgotten
+                what_is_owned_or_stands_still_is_not_idle
+                both_lanes_of_a_key_are_forgotten_together
+                state_outlives_its_stream
+                idle_streams_are_paged_without_loss_or_repeat
+            }
         }
     };
     (@modules $make:ident, $($module:ident { $($case:ident)* })*) => {
@@ -184,11 +255,16 @@ mod tests {
             include_str!("contract/inspect.rs"),
             include_str!("contract/lanes.rs"),
             include_str!("contract/log.rs"),
+            include_str!("contract/managers.rs"),
             include_str!("contract/ownership.rs"),
             include_str!("contract/publishing.rs"),
             include_str!("contract/ready.rs"),
             include_str!("contract/router.rs"),
             include_str!("contract/settling.rs"),
+            include_str!("contract/members.rs"),
+            include_str!("contract/operate.rs"),
+            include_str!("contract/shared.rs"),
+            include_str!("contract/housekeeping.rs"),
         ];
         for line in files.iter().flat_map(|file| file.lines()) {
             let Some(case) = line.strip_prefix("pub async fn ") else { continue };

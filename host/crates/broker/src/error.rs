@@ -50,6 +50,9 @@ pub enum AcquireError {
     /// It stands still until an operator decides.
     #[error("the partition is halted at {}: {}", .0.head.id, .0.error)]
     Halted(Box<HaltRecord>),
+    /// An operator paused it.
+    #[error("the partition is paused")]
+    Paused,
     /// Any other.
     #[error(transparent)]
     Broker(#[from] Error),

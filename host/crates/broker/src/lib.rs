@@ -6,6 +6,7 @@
 //! A call that failed with [`Error::Unavailable`] **may have happened**: the caller drops what it read ahead and takes
 //! again with `recover`.
 
+mod diagnosis;
 mod error;
 mod traits;
 
@@ -17,7 +18,14 @@ pub mod redis;
 pub mod testing;
 pub mod wire;
 
+pub use diagnosis::{Check, CheckOutcome};
 pub use error::{AcquireError, Error, FencedError, PublishError};
+pub use traits::housekeeping::{Housekeeping, IdleStream, Retention};
+pub use traits::members::Members;
+pub use traits::operate::{
+    AuditRow, By, DeadLetter, Head, HeadAction, Operate, OperateError, Paused, REDRIVEN_FOR, Rows,
+};
+pub use traits::shared::{Delivery, DeliveryRef, SharedLog, SharedSource, SharedTaken};
 pub use traits::{
     Acquired, Backlog, Bell, Bells, Broker, CatalogStore, Commit, Committed, Heartbeat, Inspect, Leases, Log,
     PartitionRow, Publication, Publish, Published, ReadySet, ReadySource, Routed, Router, StateRow, Taken,

@@ -44,7 +44,8 @@ mod tests {
     use super::*;
     use keyrail_ordering::{
         Catalog, CategoryEntry, CategoryName, EntryId, EntryRef, Field, FieldType, GroupName, HaltCause, HaltRecord,
-        HandlerEntry, Key, KeyRules, Lane, MessageName, MessageType, Metadata, Role, SequentialBy, StreamId,
+        HandlerEntry, Key, KeyRules, Lane, Member, MessageName, MessageType, Metadata, OwnerId, Role, SequentialBy,
+        StreamId,
     };
     use proptest::prelude::*;
 
@@ -100,6 +101,16 @@ mod tests {
         })
     }
 
+    fn members() -> impl Strategy<Value = Member> {
+        let groups = proptest::collection::vec("[a-z][a-z0-9_.-]{0,10}", 0..4);
+        ("[a-z0-9-]{1,20}", groups, any::<(u64, u64, u64, u64, bool)>(), "[0-9.]{0,8}").prop_map(
+            |(owner, groups, (capacity, owned, running, settled, leaving), release)| {
+                let groups = groups.iter().map(|group| GroupName::parse(group).unwrap()).collect();
+                Member { owner: OwnerId::new(&owner), groups, capacity, owned, running, settled, release, leaving }
+            },
+        )
+    }
+
     #[test]
     fn other_versions_cut_and_overlong_records_are_corrupt() {
         let bytes = encode("text");
@@ -122,9 +133,15 @@ mod tests {
         }
 
         #[test]
+        fn members_round_trip(member in members()) {
+            prop_assert_eq!(decode::<Member>(&encode(&member)).unwrap(), member);
+        }
+
+        #[test]
         fn whatever_bytes_come_nothing_panics(bytes: Vec<u8>) {
             let _ = decode::<HaltRecord>(&bytes);
             let _ = decode::<Catalog>(&bytes);
+            let _ = decode::<Member>(&bytes);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use keyrail_broker::Broker;
 use keyrail_broker::contract::Subject;
-use keyrail_broker::embedded::{EmbeddedBroker, EmbeddedSettings};
+use keyrail_broker::embedded::{EmbeddedBroker, EmbeddedSettings, Writing};
 
 fn subject(broker: EmbeddedBroker) -> Subject {
     let broker = Arc::new(broker);
@@ -24,6 +24,17 @@ mod in_memory {
     }
 
     keyrail_broker::contract_tests!(memory);
+}
+
+mod without_threads {
+    use super::*;
+
+    async fn inline() -> Subject {
+        let settings = EmbeddedSettings { writing: Writing::Inline, ..EmbeddedSettings::default() };
+        subject(EmbeddedBroker::memory(settings).unwrap())
+    }
+
+    keyrail_broker::contract_tests!(inline);
 }
 
 mod on_a_file {

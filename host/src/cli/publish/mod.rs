@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use keyrail::access::{self, Need};
 use keyrail::clock;
 use keyrail::config::Config;
-use keyrail::service::{LineText, Outcome, PublishOptions, Report, Stop, StopKind};
+use keyrail::service::{LaneName, LineText, Outcome, PublishOptions, Report, Stop, StopKind};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Publish events: one JSON object a line
 ///
 /// A line is {"category":…,"type":…,"data":{…}} with an optional "id" (text that names the event for ever), "headers"
-/// (an object of texts) and "version" (of the type). Each is checked against what registered handlers declare. Events of
+/// (an object of texts), "version" (of the type) and "lane" (primary or backfill). Each is checked against what registered handlers declare. Events of
 /// one key are published in the order of their lines.
 ///
 /// A bad line stops: the lines before it are published, it and those after it are not. Ids are remembered (24 hours
@@ -37,7 +37,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// happened: what is there already is not added twice. A line without id gets a new one each time.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  keyrail publish flights.jsonl.gz\n  zcat *.gz | keyrail publish\n  \
-    keyrail publish --skip-bad bad.jsonl events.jsonl")]
+    keyrail publish --skip-bad bad.jsonl events.jsonl\n  keyrail publish --lane backfill history.jsonl.gz")]
 pub(crate) struct Args {
     /// File of JSON lines, plain or gzip; - or nothing for standard input
     #[arg(value_name = "FILE.jsonl[.gz]")]
@@ -48,9 +48,28 @@ pub(crate) struct Args {
     /// Do not remember ids: publish even what was published before
     #[arg(long)]
     no_dedupe: bool,
+    /// The lane of lines that name none: backfill is served only while a key's primary lane is empty
+    #[arg(long, value_enum, default_value_t)]
+    lane: LaneArg,
     /// Print the summary as a JSON object
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum LaneArg {
+    #[default]
+    Primary,
+    Backfill,
+}
+
+impl From<LaneArg> for LaneName {
+    fn from(lane: LaneArg) -> Self {
+        match lane {
+            LaneArg::Primary => Self::Primary,
+            LaneArg::Backfill => Self::Backfill,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -70,7 +89,7 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let Input { lines, ended, bytes_read, bytes_total } = source.read(config.publish.line_max_bytes)?;
     let mut aside = args.skip_bad.map(Aside::create).transpose()?;
     let bar = progress_bar(bytes_total);
-    let options = PublishOptions { skip_bad: aside.is_some(), no_dedupe: args.no_dedupe };
+    let options = PublishOptions { skip_bad: aside.is_some(), no_dedupe: args.no_dedupe, lane: args.lane.into() };
     let (reports, mut news) = mpsc::channel(REPORTS_MAX);
     let started_ms = clock::now_ms();
     let name = source.name();

@@ -8,7 +8,7 @@ use super::EmbeddedBroker;
 use crate::{Bell, Bells, ReadySource};
 
 impl EmbeddedBroker {
-    /// Bells of these sources and of the outbox. Begins with [`Bell::Lost`]: nobody listened before.
+    /// Bells of these sources, of the outbox and of the members. Begins with [`Bell::Lost`]: nobody listened before.
     pub(super) fn listen(&self, sources: Vec<ReadySource>) -> Bells {
         let receiver = self.shared.bells.subscribe();
         let heard = stream::unfold((receiver, sources), |(mut receiver, sources)| async move {
@@ -22,7 +22,7 @@ impl EmbeddedBroker {
 async fn next(receiver: &mut Receiver<Bell>, sources: &[ReadySource]) -> Option<Bell> {
     loop {
         match receiver.recv().await {
-            Ok(Bell::Ready { source, .. }) if !sources.contains(&source) => {}
+            Ok(Bell::Ready { source, .. } | Bell::Look { source }) if !sources.contains(&source) => {}
             Ok(bell) => return Some(bell),
             Err(RecvError::Lagged(_)) => return Some(Bell::Lost),
             Err(RecvError::Closed) => return None,

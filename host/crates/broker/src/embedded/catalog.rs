@@ -5,7 +5,7 @@ use keyrail_ordering::{Capabilities, Catalog, CategoryName, StreamId};
 use redb::ReadableDatabase;
 
 use super::EmbeddedBroker;
-use super::publish::make_ready;
+use super::publish::{look, make_ready};
 use super::reading;
 use super::records::catalog::Topology;
 use super::records::{catalog, lane_of, parse_key, ready, storage, streams};
@@ -83,7 +83,8 @@ fn check_key_field(batch: &Batch<'_, '_>, next: &Topology, category: &CategoryNa
 
 /// Empties the ready set of a group that has left. A process manager that still reads another category keeps its set.
 fn retire(batch: &mut Batch<'_, '_>, source: &ReadySource) -> Result<(), Error> {
-    if batch.memory.topology.categories.values().any(|category| category.sources.contains(source)) {
+    let has_no_set = matches!(source, ReadySource::Shared { .. });
+    if has_no_set || batch.memory.topology.categories.values().any(|category| category.sources.contains(source)) {
         return Ok(());
     }
     loop {
@@ -99,6 +100,10 @@ fn retire(batch: &mut Batch<'_, '_>, source: &ReadySource) -> Result<(), Error> 
 
 /// Fills the ready set of a group that is new to a category: every key that has entries for it.
 fn welcome(batch: &mut Batch<'_, '_>, category: &CategoryName, source: &ReadySource) -> Result<(), Error> {
+    if matches!(source, ReadySource::Shared { .. }) {
+        look(batch.bells, source);
+        return Ok(());
+    }
     let mut from = 0;
     loop {
         let page = streams::list(&batch.tables.index, category.as_str(), from, PAGE)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use redb::backends::InMemoryBackend;
 use redb::{Database, StorageBackend};
 
-use super::{EmbeddedBroker, EmbeddedSettings};
+use super::{EmbeddedBroker, EmbeddedSettings, Store, Writing};
 use crate::contract::story::{LONG_TTL_MS, READ_MAX, billing, commit, publication};
 use crate::{AcquireError, Error, FencedError, Leases, Log, Publish};
 use keyrail_ordering::OwnerId;
@@ -53,7 +53,7 @@ impl StorageBackend for Disk {
 fn broker_on(full: &Arc<AtomicBool>) -> EmbeddedBroker {
     let disk = Disk { memory: InMemoryBackend::new(), full: full.clone() };
     let database = Database::builder().create_with_backend(disk).unwrap();
-    EmbeddedBroker::start(database, EmbeddedSettings::default(), Path::new("disk"), "disk".into()).unwrap()
+    EmbeddedBroker::start(database, Store::File, EmbeddedSettings::default(), Path::new("disk"), "disk".into()).unwrap()
 }
 
 fn event(id: &str) -> crate::Publication {
@@ -100,18 +100,21 @@ async fn a_full_disk_makes_every_call_unavailable_and_nothing_hangs() {
 
 #[tokio::test]
 async fn an_operation_that_fails_undoes_its_batch_and_the_writer_goes_on() {
-    let broker = EmbeddedBroker::memory(EmbeddedSettings::default()).unwrap();
-    let answer: Result<(), Error> = broker
-        .writer
-        .call(|batch| {
-            batch.writes();
-            batch.memory.counters.next_epoch();
-            Err(Error::Corrupt("a row is not what it should be".into()))
-        })
-        .await;
-    assert!(matches!(answer, Err(Error::Unavailable(_))));
-    let id = broker.publish(vec![event("e1")]).await.unwrap().remove(0).unwrap().id;
-    assert_eq!(id.epoch, 1, "the number that was drawn is undone");
+    for writing in [Writing::Thread, Writing::Inline] {
+        let settings = EmbeddedSettings { writing, ..EmbeddedSettings::default() };
+        let broker = EmbeddedBroker::memory(settings).unwrap();
+        let answer: Result<(), Error> = broker
+            .writer
+            .call(|batch| {
+                batch.writes();
+                batch.memory.counters.next_epoch();
+                Err(Error::Corrupt("a row is not what it should be".into()))
+            })
+            .await;
+        assert!(matches!(answer, Err(Error::Unavailable(_))), "{writing:?}");
+        let id = broker.publish(vec![event("e1")]).await.unwrap().remove(0).unwrap().id;
+        assert_eq!(id.epoch, 1, "{writing:?}: the number that was drawn is undone");
+    }
 }
 
 #[tokio::test]

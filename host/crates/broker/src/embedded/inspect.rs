@@ -8,11 +8,12 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTableMetadata};
 use super::records::catalog::Topology;
 use super::records::cursors::Span;
 use super::records::{
-    attempts, catalog, counters, cursors, halts, lane_of, leases, outbox, parse_key, partition_of, source_key, state,
-    storage, streams,
+    attempts, catalog, counters, cursors, deliveries, halts, lane_of, leases, outbox, parse_key, partition_of,
+    source_key, state, storage, streams,
 };
+use super::shared_log::stream_of;
 use super::{EmbeddedBroker, Shared};
-use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, StateRow};
+use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, SharedSource, StateRow};
 
 #[async_trait]
 impl Inspect for EmbeddedBroker {
@@ -45,7 +46,18 @@ impl Inspect for EmbeddedBroker {
             abandoned: txn.open_table(outbox::ABANDONED).map_err(storage)?.len().map_err(storage)?,
             ..Backlog::default()
         };
+        let streams = txn.open_table(streams::TABLE).map_err(storage)?;
+        let next = txn.open_table(deliveries::NEXT).map_err(storage)?;
         for source in sources {
+            if let ReadySource::Shared { group, category } = source {
+                let source = SharedSource { group: group.clone(), category: category.clone() };
+                backlog.ready += self.shared.deliveries.count(&source);
+                if let Some(record) = streams::get(&streams, &stream_of(&source))? {
+                    let next = deliveries::next(&next, &source, record.epoch)?.clamp(record.first, record.next);
+                    backlog.ready += record.next - next;
+                }
+                continue;
+            }
             backlog.ready += counts.get(source_key(source)).map_err(storage)?.map_or(0, |row| row.value());
             backlog.halted += halts::count(&halted, source_key(source))?;
         }
@@ -64,7 +76,7 @@ fn states(
     let listed = state::list(&txn.open_table(state::LIST).map_err(storage)?, source_key(source), cursor, limit)?;
     let next = listed.last().filter(|_| listed.len() == limit).map(|(number, _)| number + 1);
     let category = match source {
-        ReadySource::Category { category, .. } => Some(category.clone()),
+        ReadySource::Category { category, .. } | ReadySource::Shared { category, .. } => Some(category.clone()),
         ReadySource::ProcessManager { .. } => None,
     };
     let (group, category_name) = source_key(source);
@@ -85,7 +97,7 @@ fn partitions(
     let txn = shared.database.begin_read().map_err(storage)?;
     let (catalog, _) = catalog::get(&txn.open_table(catalog::TABLE).map_err(storage)?)?;
     let categories = match source {
-        ReadySource::Category { category, .. } => vec![category.clone()],
+        ReadySource::Category { category, .. } | ReadySource::Shared { category, .. } => vec![category.clone()],
         ReadySource::ProcessManager { group } => Topology::of(&catalog).managers.remove(group).unwrap_or_default(),
     };
     let index = txn.open_table(streams::INDEX).map_err(storage)?;

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use keyrail_ordering::{EntryId, EntryRef, Generation, Lease, OwnerId, PartitionSpec, StreamId};
-use redb::ReadableDatabase;
+use keyrail_ordering::{CategoryName, EntryId, EntryRef, Generation, Lease, OwnerId, PartitionSpec, Scope, StreamId};
+use redb::{ReadTransaction, ReadableDatabase};
 
-use super::EmbeddedBroker;
 use super::live::{LiveLease, LocalHeartbeat};
 use super::reading::{self, Pinned};
 use super::records::attempts::StoredAttempts;
+use super::records::catalog::Topology;
 use super::records::leases::{self, LeaseRecord};
-use super::records::{attempts, halts, parse_key, partition_key, partition_of, ready, source_of, state, storage};
+use super::records::paused::PausedSet;
+use super::records::{
+    attempts, catalog, halts, parse_key, partition_key, partition_of, paused, ready, source_of, state, storage, turns,
+};
 use super::writer::Batch;
+use super::{EmbeddedBroker, Shared};
 use crate::{AcquireError, Acquired, Bell, Bells, Error, Heartbeat, Leases, ReadySet, ReadySource};
 
 /// A state that is not larger comes with acquire.
@@ -52,37 +56,64 @@ impl Leases for EmbeddedBroker {
     }
 
     fn heartbeat(&self) -> Box<dyn Heartbeat> {
-        Box::new(LocalHeartbeat { live: self.shared.live.clone(), clock: self.shared.settings.lease_clock.clone() })
+        Box::new(LocalHeartbeat {
+            live: self.shared.live.clone(),
+            members: self.shared.members.clone(),
+            bells: self.shared.bells.clone(),
+            clock: self.shared.settings.lease_clock.clone(),
+        })
     }
 
     async fn ready(&self, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error> {
-        let txn = self.shared.database.begin_read().map_err(storage)?;
-        let order = txn.open_table(ready::ORDER).map_err(storage)?;
-        let tries = txn.open_table(attempts::TABLE).map_err(storage)?;
-        let (now_ms, wall_ms) = (self.shared.now_ms(), self.shared.wall_ms());
-        let look_max = limit.max(READY_LOOK_MIN);
-        let looked_at = ready::list(&order, source, cursor, look_max)?;
-        let full = looked_at.len() == look_max;
-        let (mut keys, mut last) = (vec![], None);
-        for (number, key) in looked_at {
-            if keys.len() == limit {
-                return Ok(ReadySet { keys, next: last.map(|last: u64| last + 1).or(Some(cursor)) });
-            }
-            last = Some(number);
-            let partition = partition_of(source, parse_key(&key)?);
-            if self.shared.live.holder(&partition, now_ms).is_some() {
-                continue;
-            }
-            let waits = attempts::get(&tries, &partition)?.is_some_and(|record| record.wait_ms(wall_ms) > 0);
-            if !waits {
-                keys.push(partition.key().clone());
-            }
-        }
-        Ok(ReadySet { keys, next: last.filter(|_| full).map(|last| last + 1) })
+        ready_set(&self.shared, source, cursor, limit)
     }
 
     async fn bells(&self, sources: Vec<ReadySource>) -> Result<Bells, Error> {
         Ok(self.listen(sources))
+    }
+}
+
+fn ready_set(shared: &Shared, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error> {
+    if matches!(source, ReadySource::Shared { .. }) {
+        return Ok(ReadySet { keys: vec![], next: None, due_ms: None });
+    }
+    let txn = shared.database.begin_read().map_err(storage)?;
+    let order = txn.open_table(ready::ORDER).map_err(storage)?;
+    let tries = txn.open_table(attempts::TABLE).map_err(storage)?;
+    let paused = PausedSet::load(&txn.open_table(paused::TABLE).map_err(storage)?)?;
+    let categories = if paused.is_empty() { vec![] } else { categories_of(&txn, source)? };
+    let (now_ms, wall_ms) = (shared.now_ms(), shared.wall_ms());
+    let look_max = limit.max(READY_LOOK_MIN);
+    let looked_at = ready::list(&order, source, cursor, look_max)?;
+    let full = looked_at.len() == look_max;
+    let (mut keys, mut due_ms, mut next) = (vec![], None, None);
+    for (number, key) in looked_at {
+        if keys.len() == limit {
+            return Ok(ReadySet { keys, next: Some(number), due_ms });
+        }
+        next = full.then_some(number + 1);
+        let partition = partition_of(source, parse_key(&key)?);
+        if categories.iter().any(|category| paused.covers(category, Some(partition.key()))) {
+            continue;
+        }
+        let lapses_in_ms = shared.live.lapses_in_ms(&partition, now_ms).unwrap_or(0);
+        let wait_ms = attempts::get(&tries, &partition)?.map_or(0, |record| record.wait_ms(wall_ms));
+        match lapses_in_ms.max(wait_ms) {
+            0 => keys.push(partition.key().clone()),
+            wait_ms => due_ms = Some(due_ms.map_or(wait_ms, |due_ms: u64| due_ms.min(wait_ms))),
+        }
+    }
+    Ok(ReadySet { keys, next, due_ms })
+}
+
+/// The categories that partitions of this source read.
+fn categories_of(txn: &ReadTransaction, source: &ReadySource) -> Result<Vec<CategoryName>, Error> {
+    match source {
+        ReadySource::Category { category, .. } | ReadySource::Shared { category, .. } => Ok(vec![category.clone()]),
+        ReadySource::ProcessManager { group } => {
+            let (catalog, _) = catalog::get(&txn.open_table(catalog::TABLE).map_err(storage)?)?;
+            Ok(Topology::of(&catalog).managers.remove(group).unwrap_or_default())
+        }
     }
 }
 
@@ -96,6 +127,9 @@ fn acquire(
     let (id, tables, shared) = (&partition.id, &*batch.tables, batch.shared);
     if let Some(record) = halts::get(&tables.halts, id)? {
         return Err(AcquireError::Halted(Box::new(record)));
+    }
+    if batch.memory.paused.covers_any(&partition.streams) {
+        return Err(AcquireError::Paused);
     }
     let now_ms = shared.now_ms();
     if let Some((owner, generation)) = shared.live.holder(id, now_ms) {
@@ -129,6 +163,7 @@ fn acquire(
     let serving = read.serving.as_ref().map(|serving| serving.stream.clone());
     let record = LeaseRecord { owner: owner.clone(), generation, serving };
     leases::put(&mut batch.tables.leases, id, &record)?;
+    remember_turn(batch, &partition, record.serving.as_ref())?;
     if read.nothing_left() {
         batch.tables.ready.remove(&mut batch.memory.counters, &source_of(id), id.key())?;
     }
@@ -161,6 +196,20 @@ fn positions(batch: &Batch<'_, '_>, partition: &PartitionSpec) -> Result<Vec<(St
         }
     }
     Ok(positions)
+}
+
+/// Puts on record which of a process manager's streams is read now.
+pub(super) fn remember_turn(
+    batch: &mut Batch<'_, '_>,
+    partition: &PartitionSpec,
+    serving: Option<&StreamId>,
+) -> Result<(), Error> {
+    match serving {
+        Some(stream) if matches!(partition.id.scope, Scope::Correlation { .. }) => {
+            turns::put(&mut batch.tables.turns, &partition.id, &stream.category)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Ends a lease that holds: its entries go back, and its owner is remembered.

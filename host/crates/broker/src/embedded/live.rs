@@ -7,10 +7,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use keyrail_ordering::{EntryId, Generation, Lease, OwnerId, PartitionId, StreamId};
+use keyrail_ordering::{EntryId, Generation, Lease, Member, OwnerId, PartitionId, StreamId};
+
+use tokio::sync::broadcast;
 
 use super::clock::ClockFn;
-use crate::{Error, FencedError, Heartbeat};
+use super::members::LiveMembers;
+use crate::{Bell, Error, FencedError, Heartbeat};
 
 /// Entries of one stream that were delivered and are not settled, up to the one before `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +53,25 @@ impl LiveLeases {
         Some((live.owner.clone(), live.generation))
     }
 
+    /// How long until the lease on the partition lapses, if there is one.
+    pub(super) fn lapses_in_ms(&self, partition: &PartitionId, now_ms: u64) -> Option<u64> {
+        let map = self.lock();
+        map.get(partition).and_then(|live| live.expires_at_ms.checked_sub(now_ms)).filter(|left| *left > 0)
+    }
+
+    /// Every partition that is held and that `wanted` says yes to, with its holder, in order.
+    pub(super) fn held(
+        &self,
+        now_ms: u64,
+        wanted: impl Fn(&PartitionId) -> bool,
+    ) -> Vec<(PartitionId, OwnerId, Generation)> {
+        let map = self.lock();
+        let held = map.iter().filter(|(id, live)| now_ms < live.expires_at_ms && wanted(id));
+        let mut held: Vec<_> = held.map(|(id, live)| (id.clone(), live.owner.clone(), live.generation)).collect();
+        held.sort_unstable();
+        held
+    }
+
     pub(super) fn holds(&self, lease: &Lease, now_ms: u64) -> bool {
         self.lock().get(&lease.partition.id).is_some_and(|live| live.matches(lease, now_ms))
     }
@@ -84,6 +106,8 @@ impl LiveLeases {
 /// Renews in memory. Holds neither the store nor the writer, so that a broker that is dropped frees its file.
 pub(super) struct LocalHeartbeat {
     pub(super) live: Arc<LiveLeases>,
+    pub(super) members: Arc<LiveMembers>,
+    pub(super) bells: broadcast::Sender<Bell>,
     pub(super) clock: ClockFn,
 }
 
@@ -97,5 +121,14 @@ impl Heartbeat for LocalHeartbeat {
             live.map(|live| live.expires_at_ms = now_ms.saturating_add(ttl_ms)).is_some()
         });
         Ok(renewed.collect())
+    }
+
+    async fn announce(&mut self, member: &Member, ttl_ms: u64) -> Result<Vec<Member>, Error> {
+        let (members, is_news) = self.members.announce(member, (self.clock)(), ttl_ms);
+        if is_news {
+            // Nobody may be listening.
+            let _ = self.bells.send(Bell::Members);
+        }
+        Ok(members)
     }
 }

@@ -6,18 +6,19 @@ use keyrail_ordering::{EntryId, EntryRef, HaltRecord, Lease};
 use redb::ReadableDatabase;
 
 use super::EmbeddedBroker;
-use super::leases::end;
+use super::leases::{end, remember_turn};
 use super::live::Serving;
 use super::publish::trim;
 use super::reading::{self, Pinned, Read};
 use super::records::attempts::StoredAttempts;
+use super::records::halts::HaltOrder;
 use super::records::leases::LeaseRecord;
 use super::records::{attempts, cursors, halts, leases, outbox, source_of, state, storage};
 use super::writer::Batch;
 use crate::{Bell, Commit, Committed, Error, FencedError, Log, Taken};
 
 /// Settled entries that one commit drops, at most; the next ones drop the rest.
-const TRIM_MAX: u64 = 256;
+pub(super) const TRIM_MAX: u64 = 256;
 
 #[async_trait]
 impl Log for EmbeddedBroker {
@@ -61,7 +62,8 @@ impl Log for EmbeddedBroker {
                 check_head(batch, &lease, serving.as_ref(), &record.head)?;
                 batch.writes();
                 let id = &lease.partition.id;
-                halts::put(&mut batch.tables.halts, id, &record)?;
+                let (tables, counters) = (&mut *batch.tables, &mut batch.memory.counters);
+                halts::put(&mut tables.halts, &mut HaltOrder::open(tables.txn)?, counters, id, &record)?;
                 batch.tables.ready.remove(&mut batch.memory.counters, &source_of(id), id.key())?;
                 Ok(end(batch, &lease)?)
             })
@@ -96,6 +98,7 @@ fn serve(batch: &mut Batch<'_, '_>, lease: &Lease, before: Option<&Serving>, rea
         let (owner, generation) = (lease.owner.clone(), lease.generation);
         let record = LeaseRecord { owner, generation, serving: now.cloned() };
         leases::put(&mut batch.tables.leases, id, &record)?;
+        remember_turn(batch, &lease.partition, now)?;
     }
     if read.nothing_left() && batch.tables.ready.contains(&source_of(id), id.key())? {
         batch.writes();

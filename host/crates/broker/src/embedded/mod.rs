@@ -1,9 +1,10 @@
 //! The embedded broker: one process, a file or memory, on the ACID store `redb`.
 //!
 //! - [`records`] has what is stored: one file per kind of record, with its encoding and its life;
-//! - [`writer`] is the one thread that writes, many operations a transaction;
+//! - [`writer`] is the one place that writes: a thread with many operations a transaction, or the caller;
 //! - [`live`] has the leases of this process and what was delivered under them;
-//! - the traits are implemented in `publish`, `leases`, `log`, `router`, `catalog` and `inspect`.
+//! - [`members`] has who is there, [`deliveries`] who has which entry of a category that is not partitioned;
+//! - the traits are implemented in files of their names; operating is in `operate`, `pausing` and `letters`.
 //!
 //! There is no list of pending entries: a group's cursor in each stream is durable, and what was delivered beyond it is
 //! known to the lease alone. A partition serves one stream at a time, so it has one head.
@@ -13,19 +14,27 @@
 mod bells;
 mod catalog;
 mod clock;
+mod deliveries;
+mod diagnose;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod faults;
+mod housekeeping;
 mod inspect;
 mod leases;
+mod letters;
 mod live;
 mod log;
+mod members;
 mod open;
+mod operate;
+mod pausing;
 mod publish;
 mod reading;
 mod records;
 mod router;
 mod settings;
+mod shared_log;
 mod tables;
 mod writer;
 
@@ -35,11 +44,14 @@ use redb::Database;
 use tokio::sync::broadcast;
 
 pub use clock::ClockFn;
+pub use diagnose::diagnose;
 pub use open::OpenError;
-pub use settings::EmbeddedSettings;
+pub use settings::{EmbeddedSettings, Writing};
 
 use crate::{Bell, Broker, Error};
+use deliveries::LiveDeliveries;
 use live::LiveLeases;
+use members::LiveMembers;
 use writer::Writer;
 
 /// A broker in this process. Dropping it frees its file.
@@ -51,10 +63,20 @@ pub struct EmbeddedBroker {
 /// What the writer and the readers have in common.
 struct Shared {
     database: Database,
+    store: Store,
     live: Arc<LiveLeases>,
+    members: Arc<LiveMembers>,
+    deliveries: LiveDeliveries,
     bells: broadcast::Sender<Bell>,
     settings: EmbeddedSettings,
     address: String,
+}
+
+/// What the database is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Store {
+    File,
+    Memory,
 }
 
 impl Shared {
@@ -68,6 +90,13 @@ impl Shared {
         (self.settings.wall_clock)()
     }
 
+    /// What is in memory is ahead of the store, and owners may know of entries that are not delivered: nobody owns
+    /// anything any more.
+    fn disown_all(&self) -> Result<(), Error> {
+        self.live.clear();
+        self.deliveries.load(&self.database, self.now_ms(), self.wall_ms())
+    }
+
     fn ring(&self, bell: Bell) {
         // Nobody may be listening.
         let _ = self.bells.send(bell);
@@ -75,11 +104,14 @@ impl Shared {
 }
 
 impl EmbeddedBroker {
-    /// Reads on a thread of its own: for what may be long.
+    /// Reads on a thread of its own, if there may be threads: for what may be long.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
+        if self.shared.settings.writing == Writing::Inline {
+            return work(&self.shared);
+        }
         let shared = self.shared.clone();
         let task = tokio::task::spawn_blocking(move || work(&shared));
         task.await.unwrap_or_else(|error| Err(Error::Unavailable(format!("a reading thread failed: {error}"))))

@@ -52,7 +52,7 @@ pub(super) fn append(
     lane: Lane,
     dedupe_window_ms: u64,
 ) -> Result<Result<Published, PublishError>, Error> {
-    if let Err(refusal) = check(batch, event, key_field) {
+    if let Err(refusal) = check(batch, event, key_field, lane) {
         return Ok(Err(refusal));
     }
     let wall_ms = batch.shared.wall_ms();
@@ -81,16 +81,18 @@ pub(super) fn append(
         seen::put(&mut tables.seen, &event.category, &event.id, id, wall_ms.saturating_add(dedupe_window_ms))?;
         batch.memory.hand.advance(&mut tables.seen, wall_ms)?;
     }
-    if let Some(key) = &event.key {
-        let Memory { counters, topology, .. } = &mut *batch.memory;
-        for source in topology.sources(&event.category) {
+    let Memory { counters, topology, .. } = &mut *batch.memory;
+    for source in topology.sources(&event.category) {
+        if let Some(key) = &event.key {
             make_ready(tables, counters, batch.bells, source, key)?;
+        } else {
+            look(batch.bells, source);
         }
     }
     Ok(Ok(Published { id, duplicate: false }))
 }
 
-fn check(batch: &Batch<'_, '_>, event: &Event, key_field: Option<&str>) -> Result<(), PublishError> {
+fn check(batch: &Batch<'_, '_>, event: &Event, key_field: Option<&str>, lane: Lane) -> Result<(), PublishError> {
     let actual = batch.memory.topology.key_field(&event.category);
     if actual != key_field {
         return Err(PublishError::Stale {
@@ -107,6 +109,9 @@ fn check(batch: &Batch<'_, '_>, event: &Event, key_field: Option<&str>) -> Resul
         (Some(key), None) => {
             return refused(format!("it has the key {key:?}, and {} is not partitioned", event.category));
         }
+        (None, None) if lane == Lane::Backfill => {
+            return refused(format!("{} is not partitioned, and only keys have a backfill lane", event.category));
+        }
         _ => {}
     }
     if event.id.is_empty() || event.id.len() > EVENT_ID_MAX_BYTES {
@@ -114,6 +119,14 @@ fn check(batch: &Batch<'_, '_>, event: &Event, key_field: Option<&str>) -> Resul
         return refused(format!("its id has {bytes} bytes; 1 to {EVENT_ID_MAX_BYTES} are allowed"));
     }
     Ok(())
+}
+
+/// Rings for a source that has no keys, once a batch.
+pub(super) fn look(bells: &mut Vec<Bell>, source: &ReadySource) {
+    let bell = Bell::Look { source: source.clone() };
+    if !bells.contains(&bell) {
+        bells.push(bell);
+    }
 }
 
 /// Adds a partition to its ready set, unless it is halted, and rings if it was not in.
@@ -136,7 +149,7 @@ pub(super) fn make_ready(
     Ok(())
 }
 
-/// Drops what every registered group of the category has settled, up to `max` entries.
+/// Drops what every registered group of the category has settled and retention does not keep, up to `max` entries.
 pub(super) fn trim(batch: &mut Batch<'_, '_>, stream: &StreamId, max: u64) -> Result<(), Error> {
     let Some(mut record) = streams::get(&batch.tables.streams, stream)? else { return Ok(()) };
     let sources = batch.memory.topology.sources(&stream.category);
@@ -148,13 +161,34 @@ pub(super) fn trim(batch: &mut Batch<'_, '_>, stream: &StreamId, max: u64) -> Re
         let settled = cursors::get(&batch.tables.cursors, source.group(), stream)?;
         upto = upto.min(cursors::Span::new(record, settled).from);
     }
-    let upto = upto.min(record.first + max);
-    if upto == record.first {
+    let retention = batch.shared.settings.retention;
+    let upto = upto.min(record.first.saturating_add(max)).min(record.next.saturating_sub(retention.entries));
+    let upto = if retention.age_ms > 0 { first_young(batch, stream, record, upto, retention.age_ms)? } else { upto };
+    if upto <= record.first {
         return Ok(());
     }
+    batch.writes();
     for sequence in record.first..upto {
         entries::remove(&mut batch.tables.entries, stream, EntryId::new(record.epoch, sequence))?;
     }
     record.first = upto;
     streams::put(&mut batch.tables.streams, stream, record)
+}
+
+/// The first sequence before `upto` whose entry is not older than `age_ms`.
+fn first_young(
+    batch: &Batch<'_, '_>,
+    stream: &StreamId,
+    record: StreamRecord,
+    upto: u64,
+    age_ms: u64,
+) -> Result<u64, Error> {
+    let now_ms = batch.shared.wall_ms();
+    for sequence in record.first..upto {
+        let id = EntryId::new(record.epoch, sequence);
+        if entries::recorded_at_ms(&batch.tables.entries, stream, id)?.saturating_add(age_ms) >= now_ms {
+            return Ok(sequence);
+        }
+    }
+    Ok(upto)
 }

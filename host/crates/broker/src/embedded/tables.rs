@@ -1,23 +1,29 @@
 //! All tables of one write transaction, opened once, and the memory that the writer keeps beside them.
 
-use redb::{Database, ReadableDatabase, Table, WriteTransaction};
+use redb::{Database, ReadableDatabase, ReadableTable, Table, WriteTransaction};
 
 use super::records::catalog::Topology;
 use super::records::counters::{self, Counters, FORMAT, FORMAT_NAME};
+use super::records::dead::DeadTables;
+use super::records::deliveries::DeliveryTables;
 use super::records::entries::EntryKey;
+use super::records::halts::HaltOrder;
+use super::records::paused::PausedSet;
 use super::records::ready::ReadyTables;
 use super::records::seen::{self, Hand, SeenKey, SeenValue};
 use super::records::state::{self, StateTables};
 use super::records::streams::{self, IndexKey, IndexValue, StreamValue};
 use super::records::{
-    PartitionKey, StreamKey, attempts, catalog, cursors, entries, halts, leases, outbox, ready, storage,
+    PartitionKey, StreamKey, attempts, audit, catalog, cursors, deliveries, entries, halts, leases, outbox, paused,
+    ready, storage, turns,
 };
 use crate::Error;
 
 type Bytes = &'static [u8];
 
-/// Every table, for writing.
+/// Every table, for writing. Those that are seldom written are opened where they are, from `txn`: opening costs time.
 pub(super) struct Tables<'txn> {
+    pub(super) txn: &'txn WriteTransaction,
     pub(super) entries: Table<'txn, EntryKey, Bytes>,
     pub(super) streams: Table<'txn, StreamKey, StreamValue>,
     pub(super) index: Table<'txn, IndexKey, IndexValue>,
@@ -27,6 +33,8 @@ pub(super) struct Tables<'txn> {
     pub(super) halts: Table<'txn, PartitionKey, Bytes>,
     pub(super) state: StateTables<'txn>,
     pub(super) ready: ReadyTables<'txn>,
+    pub(super) deliveries: DeliveryTables<'txn>,
+    pub(super) turns: Table<'txn, PartitionKey, &'static str>,
     pub(super) outbox: Table<'txn, u64, Bytes>,
     pub(super) abandoned: Table<'txn, u64, Bytes>,
     pub(super) seen: Table<'txn, SeenKey, SeenValue>,
@@ -38,6 +46,7 @@ pub(super) struct Tables<'txn> {
 impl<'txn> Tables<'txn> {
     pub(super) fn open(txn: &'txn WriteTransaction) -> Result<Self, Error> {
         Ok(Self {
+            txn,
             entries: txn.open_table(entries::TABLE).map_err(storage)?,
             streams: txn.open_table(streams::TABLE).map_err(storage)?,
             index: txn.open_table(streams::INDEX).map_err(storage)?,
@@ -54,6 +63,11 @@ impl<'txn> Tables<'txn> {
                 set: txn.open_table(ready::TABLE).map_err(storage)?,
                 order: txn.open_table(ready::ORDER).map_err(storage)?,
             },
+            deliveries: DeliveryTables {
+                pending: txn.open_table(deliveries::TABLE).map_err(storage)?,
+                next: txn.open_table(deliveries::NEXT).map_err(storage)?,
+            },
+            turns: txn.open_table(turns::TABLE).map_err(storage)?,
             outbox: txn.open_table(outbox::TABLE).map_err(storage)?,
             abandoned: txn.open_table(outbox::ABANDONED).map_err(storage)?,
             seen: txn.open_table(seen::TABLE).map_err(storage)?,
@@ -69,6 +83,7 @@ pub(super) struct Memory {
     pub(super) counters: Counters,
     pub(super) topology: Topology,
     pub(super) hand: Hand,
+    pub(super) paused: PausedSet,
 }
 
 impl Memory {
@@ -79,26 +94,44 @@ impl Memory {
             &txn.open_table(counters::READY).map_err(storage)?,
         )?;
         let (catalog, _) = catalog::get(&txn.open_table(catalog::TABLE).map_err(storage)?)?;
-        Ok(Self { counters, topology: Topology::of(&catalog), hand: Hand::default() })
+        let paused = PausedSet::load(&txn.open_table(paused::TABLE).map_err(storage)?)?;
+        Ok(Self { counters, topology: Topology::of(&catalog), hand: Hand::default(), paused })
     }
 }
 
 /// Makes every table, so that readers find them; answers with the format that the store was written in.
 pub(super) fn prepare(database: &Database) -> Result<u64, Error> {
     let txn = database.begin_write().map_err(storage)?;
-    let mut tables = Tables::open(&txn)?;
-    let found = {
-        use redb::ReadableTable;
-        tables.counters.get(FORMAT_NAME).map_err(storage)?.map(|row| row.value())
-    };
+    let mut counters = txn.open_table(counters::TABLE).map_err(storage)?;
+    let found = counters.get(FORMAT_NAME).map_err(storage)?.map(|row| row.value());
     if found.is_none() {
-        tables.counters.insert(FORMAT_NAME, FORMAT).map_err(storage)?;
+        counters.insert(FORMAT_NAME, FORMAT).map_err(storage)?;
     }
-    drop(tables);
-    if found.is_none() {
-        txn.commit().map_err(storage)?;
-    } else {
+    drop(counters);
+    if found.is_some_and(|found| found != FORMAT) {
         txn.abort().map_err(storage)?;
+    } else {
+        // An older release of the same format may not have had all of them.
+        let mut tables = Tables::open(&txn)?;
+        open_seldom_written(&txn)?;
+        number_halts(&mut tables)?;
+        drop(tables);
+        txn.commit().map_err(storage)?;
     }
     Ok(found.unwrap_or(FORMAT))
+}
+
+fn open_seldom_written(txn: &WriteTransaction) -> Result<(), Error> {
+    DeadTables::open(txn)?;
+    HaltOrder::open(txn)?;
+    txn.open_table(audit::TABLE).map_err(storage)?;
+    txn.open_table(paused::TABLE).map_err(storage)?;
+    Ok(())
+}
+
+/// Releases before the audit gave halts no number.
+fn number_halts(tables: &mut Tables<'_>) -> Result<(), Error> {
+    let mut counters = Counters::load(&tables.counters, &tables.ready_counts)?;
+    HaltOrder::open(tables.txn)?.number_all(&tables.halts, &mut counters)?;
+    counters.write(&mut tables.counters, &mut tables.ready_counts)
 }

@@ -1,23 +1,27 @@
-//! The one thread that writes.
+//! The one place that writes: a thread, or whoever calls.
 //!
-//! Operations arrive over a bounded channel. The thread runs all that wait, up to `batch_max`, in one transaction, commits
-//! it durably once, and then answers all: one disk flush serves every partition that moved meanwhile.
+//! To the thread operations come over a bounded channel. It runs all that wait, up to `batch_max`, in one transaction,
+//! commits it durably once, and then answers all: one disk flush serves every partition that moved meanwhile. Without a
+//! thread each caller runs its own operation in its own transaction.
 //!
 //! Invariants: an operation makes all its checks before its first write, so one that is refused changes nothing. Nothing is
 //! answered before it is durable. If the store fails, the whole batch is undone and every operation of it answers
 //! [`Error::Unavailable`]. If the thread is gone, every call does.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+
+use redb::Durability;
 
 use tokio::sync::{mpsc, oneshot};
 use tracing::error;
 
-use super::Shared;
 use super::records::storage;
+use super::settings::Writing;
 use super::tables::{Memory, Tables};
-use crate::{AcquireError, Bell, Error, FencedError};
+use super::{Shared, Store};
+use crate::{AcquireError, Bell, Error, FencedError, OperateError};
 
 /// What an operation works on.
 pub(super) struct Batch<'a, 'txn> {
@@ -50,6 +54,12 @@ impl StoreFailure for Error {
 }
 
 impl StoreFailure for FencedError {
+    fn is_store_failure(&self) -> bool {
+        matches!(self, Self::Broker(error) if error.is_store_failure())
+    }
+}
+
+impl StoreFailure for OperateError {
     fn is_store_failure(&self) -> bool {
         matches!(self, Self::Broker(error) if error.is_store_failure())
     }
@@ -99,28 +109,96 @@ where
     }
 }
 
-/// The thread, and the way to it. Dropping it lets the thread finish what was sent and waits for it.
-pub(super) struct Writer {
-    sender: Option<mpsc::Sender<Box<dyn Operation>>>,
-    thread: Option<JoinHandle<()>>,
+/// The way to whoever writes.
+pub(super) enum Writer {
+    Thread(WriterThread),
+    Inline(Box<InlineWriter>),
 }
 
 impl Writer {
     pub(super) fn start(shared: Arc<Shared>, memory: Memory) -> io::Result<Self> {
-        let (sender, receiver) = mpsc::channel(shared.settings.queue_max);
-        let thread =
-            std::thread::Builder::new().name("keyrail-writer".into()).spawn(move || run(&shared, memory, receiver))?;
-        Ok(Self { sender: Some(sender), thread: Some(thread) })
+        Ok(match shared.settings.writing {
+            Writing::Thread => Self::Thread(WriterThread::start(shared, memory)?),
+            Writing::Inline => Self::Inline(Box::new(InlineWriter { shared, memory: Mutex::new(memory) })),
+        })
     }
 
-    /// Runs `work` in the next batch and answers once it is durable.
+    /// Runs `work` and answers once it is durable.
     pub(super) async fn call<T, E, F>(&self, work: F) -> Result<T, E>
     where
         F: FnOnce(&mut Batch<'_, '_>) -> Result<T, E> + Send + 'static,
         T: Send + 'static,
         E: From<Error> + StoreFailure + Send + 'static,
     {
-        let stopped = || Error::Unavailable("the embedded broker's writer has stopped".into());
+        match self {
+            Self::Thread(thread) => thread.call(work).await,
+            Self::Inline(inline) => inline.call(work),
+        }
+    }
+}
+
+fn stopped() -> Error {
+    Error::Unavailable("the embedded broker's writer has stopped".into())
+}
+
+/// Runs each operation where it is called.
+pub(super) struct InlineWriter {
+    shared: Arc<Shared>,
+    memory: Mutex<Memory>,
+}
+
+impl InlineWriter {
+    fn call<T, E>(&self, work: impl FnOnce(&mut Batch<'_, '_>) -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<Error> + StoreFailure,
+    {
+        // An operation that panicked may have left its memory ahead of the store.
+        let mut memory = self.memory.lock().map_err(|_| stopped())?;
+        let (mut work, mut result) = (Some(work), None);
+        let done = transact(&self.shared, &mut memory, |batch| {
+            let Some(work) = work.take() else { return Step::Enough };
+            let answer = work(batch);
+            let sound = !matches!(&answer, Err(error) if batch.wrote || error.is_store_failure());
+            result = Some(answer);
+            if sound { Step::Enough } else { Step::Undo }
+        });
+        match done {
+            Ok(bells) => {
+                drop(memory);
+                for bell in bells {
+                    self.shared.ring(bell);
+                }
+                result.unwrap_or_else(|| Err(stopped().into()))
+            }
+            Err(error) => {
+                error!(%error, "an operation was undone");
+                *memory = self.shared.disown_all().and_then(|()| Memory::load(&self.shared.database))?;
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// The thread, and the way to it. Dropping it lets the thread finish what was sent and waits for it.
+pub(super) struct WriterThread {
+    sender: Option<mpsc::Sender<Box<dyn Operation>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl WriterThread {
+    fn start(shared: Arc<Shared>, memory: Memory) -> io::Result<Self> {
+        let (sender, receiver) = mpsc::channel(shared.settings.queue_max);
+        let thread =
+            std::thread::Builder::new().name("keyrail-writer".into()).spawn(move || run(&shared, memory, receiver))?;
+        Ok(Self { sender: Some(sender), thread: Some(thread) })
+    }
+
+    async fn call<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut Batch<'_, '_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + StoreFailure + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
         let call = Box::new(Call { work: Some(work), result: None, reply });
         let sender = self.sender.as_ref().ok_or_else(stopped)?;
@@ -129,7 +207,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for WriterThread {
     fn drop(&mut self) {
         drop(self.sender.take());
         if let Some(thread) = self.thread.take()
@@ -143,7 +221,20 @@ impl Drop for Writer {
 fn run(shared: &Shared, mut memory: Memory, mut receiver: mpsc::Receiver<Box<dyn Operation>>) {
     while let Some(first) = receiver.blocking_recv() {
         let mut done = Vec::with_capacity(shared.settings.batch_max);
-        match transact(shared, &mut memory, &mut receiver, first, &mut done) {
+        let mut next = Some(first);
+        let transacted = transact(shared, &mut memory, |batch| {
+            let Some(mut operation) = next.take() else { return Step::Enough };
+            let sound = operation.run(batch);
+            done.push(operation);
+            if !sound {
+                return Step::Undo;
+            }
+            if done.len() < shared.settings.batch_max {
+                next = receiver.try_recv().ok();
+            }
+            if next.is_some() { Step::More } else { Step::Enough }
+        });
+        match transacted {
             Ok(bells) => {
                 for bell in bells {
                     shared.ring(bell);
@@ -153,11 +244,10 @@ fn run(shared: &Shared, mut memory: Memory, mut receiver: mpsc::Receiver<Box<dyn
                 }
             }
             Err(error) => {
+                done.extend(next);
                 let why = error.to_string();
                 error!(error = %why, operations = done.len(), "a batch was undone");
-                // The memory is ahead of the store now, and owners may know of entries that are not delivered.
-                shared.live.clear();
-                let reloaded = Memory::load(&shared.database);
+                let reloaded = shared.disown_all().and_then(|()| Memory::load(&shared.database));
                 for operation in done {
                     operation.answer(Some(&why));
                 }
@@ -173,39 +263,36 @@ fn run(shared: &Shared, mut memory: Memory, mut receiver: mpsc::Receiver<Box<dyn
     }
 }
 
+/// How a transaction goes on after an operation.
+enum Step {
+    More,
+    Enough,
+    Undo,
+}
+
+/// Runs operations in one transaction, and answers with the bells to ring.
 fn transact(
     shared: &Shared,
     memory: &mut Memory,
-    receiver: &mut mpsc::Receiver<Box<dyn Operation>>,
-    first: Box<dyn Operation>,
-    done: &mut Vec<Box<dyn Operation>>,
+    mut operate: impl FnMut(&mut Batch<'_, '_>) -> Step,
 ) -> Result<Vec<Bell>, Error> {
     let (mut bells, mut changed) = (vec![], false);
-    let mut next = Some(first);
-    let txn = match shared.database.begin_write() {
-        Ok(txn) => txn,
-        Err(error) => {
-            done.extend(next.take());
-            return Err(storage(error));
-        }
-    };
-    let mut tables = match Tables::open(&txn) {
-        Ok(tables) => tables,
-        Err(error) => {
-            done.extend(next.take());
-            return Err(error);
-        }
-    };
-    while let Some(mut operation) = next.take() {
+    let mut txn = shared.database.begin_write().map_err(storage)?;
+    if shared.store == Store::Memory {
+        // Nothing of it outlives the process, so there is nothing to flush.
+        txn.set_durability(Durability::None).map_err(storage)?;
+    }
+    let mut tables = Tables::open(&txn)?;
+    loop {
         let mut batch = Batch { shared, tables: &mut tables, memory, bells: &mut bells, wrote: false };
-        let sound = operation.run(&mut batch);
+        let step = operate(&mut batch);
         changed |= batch.wrote;
-        done.push(operation);
-        if !sound {
-            return Err(Error::Unavailable("an operation of this batch failed in the embedded store".into()));
-        }
-        if done.len() < shared.settings.batch_max {
-            next = receiver.try_recv().ok();
+        match step {
+            Step::More => {}
+            Step::Enough => break,
+            Step::Undo => {
+                return Err(Error::Unavailable("an operation of this batch failed in the embedded store".into()));
+            }
         }
     }
     if !changed {

@@ -16,6 +16,7 @@ pub(super) enum Status {
     Refused,
     Held,
     Halted,
+    Paused,
 }
 
 /// The values of an answer, one after the other.
@@ -39,6 +40,7 @@ impl Answer {
             3 => Status::Refused,
             4 => Status::Held,
             5 => Status::Halted,
+            6 => Status::Paused,
             other => return Err(Error::Corrupt(format!("a function answered with the status {other}"))),
         })
     }
@@ -62,6 +64,14 @@ impl Answer {
 
     pub(super) fn number(&mut self) -> Result<u64, Error> {
         number(&self.value()?)
+    }
+
+    /// A number, or none for an empty text.
+    pub(super) fn optional_number(&mut self) -> Result<Option<u64>, Error> {
+        match self.value()? {
+            Value::BulkString(bytes) if bytes.is_empty() => Ok(None),
+            value => number(&value).map(Some),
+        }
     }
 
     pub(super) fn flag(&mut self) -> Result<bool, Error> {

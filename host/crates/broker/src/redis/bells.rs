@@ -81,7 +81,7 @@ impl Listener {
         };
         let (mut sink, mut messages) = connection.split();
         let mut names: Vec<&str> = self.channels.keys().map(String::as_str).collect();
-        names.push(keyspace::OUTBOX);
+        names.extend([keyspace::OUTBOX, keyspace::MEMBERS]);
         let answer = Duration::from_millis(self.timeouts.response_ms);
         match timeout(answer, sink.subscribe(&names)).await {
             Ok(Ok(())) => {}
@@ -119,10 +119,13 @@ impl Listener {
         if channel == keyspace::OUTBOX {
             return Some(Bell::Outbox);
         }
+        if channel == keyspace::MEMBERS {
+            return Some(Bell::Members);
+        }
         let source = self.channels.get(channel)?;
         let key = std::str::from_utf8(message.get_payload_bytes()).ok()?;
         if key.is_empty() {
-            return Some(Bell::Lost);
+            return Some(Bell::Look { source: source.clone() });
         }
         let key = keyspace::stored_key(key, &self.rules)?;
         Some(Bell::Ready { source: source.clone(), key })

@@ -1,4 +1,5 @@
-//! Whether a server can be used, asked once at start. Each refusal is one line that says what to change.
+//! Whether a server can be used: asked once at start, where the first failure refuses it, and by `keyrail doctor`, which
+//! shows everything. Each refusal is one line that says what to change.
 
 use std::collections::HashMap;
 
@@ -7,43 +8,88 @@ use redis::Value;
 use super::answer::{Answer, text};
 use super::connection::{Connection, Failure};
 use super::functions::{self, Call};
-use crate::Error;
+use crate::{Check, CheckOutcome, Error};
 
 const VERSION_MIN: u32 = 7;
 
-/// Checks version, mode, permissions and settings, and loads the functions.
-pub(super) async fn server(connection: &Connection, address: &str) -> Result<(), Error> {
-    let unreachable = |failure: Failure| {
-        if failure.is_login() {
-            return Error::from(failure);
+/// What was found so far, and the first failure, after which no more can be found.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) checks: Vec<Check>,
+    error: Option<Error>,
+}
+
+impl Findings {
+    /// As `connect` takes it: warnings are logged, a failure is the answer.
+    pub(super) fn accepted(self) -> Result<(), Error> {
+        for check in self.checks.iter().filter(|check| check.outcome == CheckOutcome::Warned) {
+            tracing::warn!("{}", check.says);
         }
-        Error::Unusable(format!(
-            "Redis at {address} does not answer: {}; start redis-server, or correct the address",
-            failure.text()
-        ))
-    };
-    let pong = connection.call(redis::cmd("PING").arg("keyrail")).await;
-    match pong {
-        Err(failure) if failure.is_forbidden() => {}
-        other => drop(other.map_err(unreachable)?),
+        self.error.map_or(Ok(()), Err)
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        self.error.is_none()
+    }
+
+    fn end(mut self, name: &'static str, error: Error) -> Self {
+        self.checks.push(Check::failed(name, error.to_string()));
+        self.error = Some(error);
+        self
+    }
+}
+
+/// Checks version, mode, permissions and settings, and loads the functions.
+pub(super) async fn server(connection: &Connection, address: &str) -> Findings {
+    let mut found = Findings::default();
+    match connection.call(redis::cmd("PING").arg("keyrail")).await {
+        Err(failure) if !failure.is_forbidden() => return found.end("connection", unreachable(failure, address)),
+        _ => found.checks.push(Check::passed("connection", format!("{address} answers"))),
     }
     match connection.call(redis::cmd("INFO").arg("everything")).await {
-        Ok(value) => info(&text(plain(value))?, address)?,
-        Err(failure) if failure.is_forbidden() => tracing::warn!(
-            "the Redis user may not run INFO: version, mode and settings of {address} were not checked; allow +info"
-        ),
-        Err(failure) => return Err(failure.into()),
+        Ok(value) => match text(plain(value)) {
+            Ok(text) => found.checks.extend(info(&text, address)),
+            Err(error) => return found.end("version", error),
+        },
+        Err(failure) if failure.is_forbidden() => found.checks.push(Check::warned(
+            "version",
+            format!(
+                "the Redis user may not run INFO: version, mode and settings of {address} were not checked; allow +info"
+            ),
+        )),
+        Err(failure) => return found.end("version", failure.into()),
     }
-    functions::load(connection).await.map_err(|failure| {
-        if failure.is_forbidden() {
-            return Error::Unusable(format!(
+    if let Some(failed) = found.checks.iter().find(|check| check.outcome == CheckOutcome::Failed) {
+        found.error = Some(Error::Unusable(failed.says.clone()));
+        return found;
+    }
+    if let Err(failure) = functions::load(connection).await {
+        let error = if failure.is_forbidden() {
+            Error::Unusable(format!(
                 "the Redis user may not load functions ({}); allow it: ACL SETUSER NAME +function +fcall",
                 failure.text()
-            ));
-        }
-        failure.into()
-    })?;
-    permissions(connection).await
+            ))
+        } else {
+            failure.into()
+        };
+        return found.end("functions", error);
+    }
+    found.checks.push(Check::passed("functions", "the server takes functions"));
+    match permissions(connection).await {
+        Ok(()) => found.checks.push(Check::passed("permissions", "the user may run every command that is needed")),
+        Err(error) => return found.end("permissions", error),
+    }
+    found
+}
+
+fn unreachable(failure: Failure, address: &str) -> Error {
+    if failure.is_login() {
+        return failure.into();
+    }
+    Error::Unusable(format!(
+        "Redis at {address} does not answer: {}; start redis-server, or correct the address",
+        failure.text()
+    ))
 }
 
 /// RESP3 servers answer with a verbatim text.
@@ -54,46 +100,76 @@ fn plain(value: Value) -> Value {
     }
 }
 
-fn info(text: &str, address: &str) -> Result<(), Error> {
+/// Version, mode, role, eviction and persistence, from the text of INFO.
+fn info(text: &str, address: &str) -> Vec<Check> {
     let fields: HashMap<&str, &str> = text.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
     let field = |name: &str| fields.get(name).copied().unwrap_or_default();
     // Valkey keeps `redis_version` at the release that it is compatible with.
     let version = field("redis_version");
     let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
-    if major < VERSION_MIN {
-        return Err(Error::Unusable(format!(
-            "Redis at {address} has version {version}; Keyrail needs {VERSION_MIN}.0 or later, or Valkey: upgrade the server"
-        )));
-    }
-    if field("cluster_enabled") == "1" {
-        return Err(Error::Unusable(format!(
-            "Redis at {address} runs in cluster mode, which Keyrail does not support yet; use a server with cluster-enabled no"
-        )));
-    }
-    if field("role") == "slave" {
-        return Err(Error::Unusable(format!(
-            "Redis at {address} is a replica and cannot be written; use the address of its primary, {}:{}",
-            field("master_host"),
-            field("master_port")
-        )));
-    }
+    let version = if major < VERSION_MIN {
+        Check::failed(
+            "version",
+            format!(
+                "Redis at {address} has version {version}; Keyrail needs {VERSION_MIN}.0 or later, or Valkey: upgrade the server"
+            ),
+        )
+    } else {
+        let own = field("valkey_version");
+        let says = if own.is_empty() { format!("Redis {version}") } else { format!("Valkey {own}") };
+        Check::passed("version", says)
+    };
+    let mode = if field("cluster_enabled") == "1" {
+        Check::failed(
+            "mode",
+            format!(
+                "Redis at {address} runs in cluster mode, which Keyrail does not support yet; use a server with cluster-enabled no"
+            ),
+        )
+    } else {
+        Check::passed("mode", "a single server")
+    };
+    let role = if field("role") == "slave" {
+        Check::failed(
+            "role",
+            format!(
+                "Redis at {address} is a replica and cannot be written; use the address of its primary, {}:{}",
+                field("master_host"),
+                field("master_port")
+            ),
+        )
+    } else {
+        Check::passed("role", "a primary")
+    };
     let policy = field("maxmemory_policy");
-    if policy != "noeviction" && field("maxmemory") != "0" {
-        tracing::warn!(
-            "Redis at {address} evicts keys when it is full (maxmemory-policy {policy}): events and leases can vanish; \
-             set maxmemory-policy noeviction"
-        );
-    }
-    if field("aof_enabled") == "0" {
-        tracing::warn!(
-            "Redis at {address} writes no append-only file: a crash of the server loses events; set appendonly yes"
-        );
-    }
-    Ok(())
+    let eviction = if policy == "noeviction" {
+        Check::passed("eviction", "keys are never evicted")
+    } else if field("maxmemory") == "0" {
+        Check::passed("eviction", format!("no memory limit, so the policy {policy} evicts nothing"))
+    } else {
+        Check::warned(
+            "eviction",
+            format!(
+                "Redis at {address} evicts keys when it is full (maxmemory-policy {policy}): events and leases can vanish; \
+                 set maxmemory-policy noeviction"
+            ),
+        )
+    };
+    let persistence = if field("aof_enabled") == "0" {
+        Check::warned(
+            "persistence",
+            format!(
+                "Redis at {address} writes no append-only file: a crash of the server loses events; set appendonly yes"
+            ),
+        )
+    } else {
+        Check::passed("persistence", "an append-only file is written")
+    };
+    vec![version, mode, role, eviction, persistence]
 }
 
 async fn permissions(connection: &Connection) -> Result<(), Error> {
-    let answer = match functions::call(connection, &Call::new("keyrail_1_check", 0)).await {
+    let answer = match functions::call(connection, &Call::new("keyrail_2_check", 0)).await {
         Ok(answer) => answer,
         Err(failure) if failure.is_forbidden() => {
             return Err(Error::Unusable(format!(
@@ -131,16 +207,28 @@ fn strings(mut answer: Answer) -> Result<Vec<String>, Error> {
 mod tests {
     use super::*;
 
-    fn refusal(text: &str) -> String {
-        info(text, "redis://h:1/0").unwrap_err().to_string()
+    fn failures(text: &str) -> String {
+        let failed = info(text, "redis://h:1/0").into_iter().filter(|check| check.outcome == CheckOutcome::Failed);
+        failed.map(|check| check.says).collect()
     }
 
     #[test]
     fn servers_that_cannot_serve_are_refused_with_what_to_change() {
-        assert!(refusal("redis_version:6.2.7\r\n").contains("upgrade"));
-        assert!(refusal("").contains("7.0"));
-        assert!(refusal("redis_version:7.0.15\r\ncluster_enabled:1\r\n").contains("cluster-enabled no"));
-        assert!(refusal("redis_version:7.0.15\r\nrole:slave\r\nmaster_host:p\r\nmaster_port:2\r\n").contains("p:2"));
-        assert!(info("redis_version:7.0.15\r\ncluster_enabled:0\r\nrole:master\r\n", "").is_ok());
+        assert!(failures("redis_version:6.2.7\r\n").contains("upgrade"));
+        assert!(failures("").contains("7.0"));
+        assert!(failures("redis_version:7.0.15\r\ncluster_enabled:1\r\n").contains("cluster-enabled no"));
+        assert!(failures("redis_version:7.0.15\r\nrole:slave\r\nmaster_host:p\r\nmaster_port:2\r\n").contains("p:2"));
+        assert_eq!(failures("redis_version:7.0.15\r\ncluster_enabled:0\r\nrole:master\r\n"), "");
+    }
+
+    #[test]
+    fn settings_that_lose_events_are_warned_of() {
+        let text = "redis_version:7.0.15\nmaxmemory:1\nmaxmemory_policy:allkeys-lru\naof_enabled:0\n";
+        let warned: Vec<_> = info(text, "")
+            .into_iter()
+            .filter(|check| check.outcome == CheckOutcome::Warned)
+            .map(|check| check.name)
+            .collect();
+        assert_eq!(warned, ["eviction", "persistence"]);
     }
 }

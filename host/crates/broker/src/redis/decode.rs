@@ -33,16 +33,21 @@ pub(super) fn segments(mut answer: Answer, streams: &[StreamId]) -> Result<Vec<A
 /// Entries of one stream.
 pub(super) fn entries_into(all: &mut Vec<Arc<Entry>>, list: Answer, stream: &StreamId) -> Result<(), Error> {
     for value in list.rest() {
-        let mut row = Answer::of(value)?;
-        let id = row.text()?;
-        let id = entry_id(&id)?.ok_or_else(|| Error::Corrupt("an entry has no id".into()))?;
-        let (recorded_at_ms, content) = match row.value()? {
-            Value::Array(fields) if !fields.is_empty() => content(stream, fields),
-            _ => (0, Content::Missing),
-        };
-        all.push(Arc::new(Entry { at: EntryRef { stream: stream.clone(), id }, recorded_at_ms, content }));
+        all.push(entry(stream, value)?);
     }
     Ok(())
+}
+
+/// One entry: its id and its fields.
+pub(super) fn entry(stream: &StreamId, value: Value) -> Result<Arc<Entry>, Error> {
+    let mut row = Answer::of(value)?;
+    let id = row.text()?;
+    let id = entry_id(&id)?.ok_or_else(|| Error::Corrupt("an entry has no id".into()))?;
+    let (recorded_at_ms, content) = match row.value()? {
+        Value::Array(fields) if !fields.is_empty() => content(stream, fields),
+        _ => (0, Content::Missing),
+    };
+    Ok(Arc::new(Entry { at: EntryRef { stream: stream.clone(), id }, recorded_at_ms, content }))
 }
 
 #[derive(Default)]
@@ -124,7 +129,7 @@ pub(super) fn encode_headers(headers: &[(String, String)]) -> String {
 }
 
 /// Reads a list of pairs, or an object from another publisher.
-fn decode_headers(json: &[u8]) -> Result<Vec<(String, String)>, String> {
+pub(super) fn decode_headers(json: &[u8]) -> Result<Vec<(String, String)>, String> {
     if let Ok(pairs) = serde_json::from_slice::<Vec<(String, String)>>(json) {
         return Ok(pairs);
     }

@@ -27,8 +27,10 @@ impl Inspect for RedisBroker {
         limit: usize,
     ) -> Result<(Vec<PartitionRow>, Option<u64>), Error> {
         let limit = limit.clamp(1, PAGE_MAX);
-        let ReadySource::Category { category, .. } = source else {
-            return self.correlations(source, cursor, limit).await;
+        let category = match source {
+            ReadySource::Category { category, .. } => category,
+            ReadySource::ProcessManager { .. } => return self.correlations(source, cursor, limit).await,
+            ReadySource::Shared { .. } => return Ok((vec![], None)),
         };
         let (fields, next) = self.scan("HSCAN", &keyspace::index(category), cursor, limit).await?;
         let rules = self.rules();
@@ -43,6 +45,9 @@ impl Inspect for RedisBroker {
         cursor: u64,
         limit: usize,
     ) -> Result<(Vec<StateRow>, Option<u64>), Error> {
+        if matches!(source, ReadySource::Shared { .. }) {
+            return Ok((vec![], None));
+        }
         let list = keyspace::listing(source, Listing::States);
         let (members, next) = self.scan("SSCAN", &list, cursor, limit.clamp(1, PAGE_MAX)).await?;
         let rules = self.rules();
@@ -56,7 +61,9 @@ impl Inspect for RedisBroker {
             let values = pairs(value)?;
             if !values.is_empty() {
                 let category = match source {
-                    ReadySource::Category { category, .. } => Some(category.clone()),
+                    ReadySource::Category { category, .. } | ReadySource::Shared { category, .. } => {
+                        Some(category.clone())
+                    }
                     ReadySource::ProcessManager { .. } => None,
                 };
                 rows.push(StateRow { category, key: key.clone(), values });
@@ -79,13 +86,33 @@ impl Inspect for RedisBroker {
             backlog.ready += pair[0];
             backlog.halted += pair[1];
         }
+        for source in sources {
+            if let ReadySource::Shared { category, .. } = source {
+                backlog.ready += self.unsettled(source, category).await?;
+            }
+        }
         Ok(backlog)
     }
 }
 
 impl RedisBroker {
+    /// What a group has not settled of a category that is not partitioned: its waiting entries as a row counts them.
+    async fn unsettled(&self, source: &ReadySource, category: &CategoryName) -> Result<u64, Error> {
+        let stream = StreamId { category: category.clone(), key: None, lane: Lane::Primary };
+        let mut call = Call::new("keyrail_2_rows", 0);
+        call.arg(keyspace::collection(source))
+            .arg(source.group().as_str())
+            .arg(1)
+            .arg("")
+            .arg(keyspace::stream(&stream, &self.rules()));
+        let mut row = Answer::of(self.call(&call).await?)?.list()?;
+        row.value()?;
+        row.value()?;
+        row.number()
+    }
+
     /// One page of the members of a set, or of the fields of a hash (`HSCAN`, without their values).
-    async fn scan(
+    pub(super) async fn scan(
         &self,
         command: &str,
         name: &str,
@@ -146,8 +173,8 @@ impl RedisBroker {
         Ok((rows, full.then_some((to + 1) | READY_PART)))
     }
 
-    /// Rows of these keys, each with whether it ever had an owner. A key's streams are its two lanes; a correlation's
-    /// are one in each category.
+    /// Rows of these keys, each with whether it ever had an owner. A key's streams are its two lanes; a
+    /// correlation's are the two of each category.
     async fn rows(
         &self,
         source: &ReadySource,
@@ -157,18 +184,15 @@ impl RedisBroker {
         if keys.is_empty() {
             return Ok(vec![]);
         }
-        let lanes: &[Lane] = match source {
-            ReadySource::Category { .. } => &[Lane::Primary, Lane::Backfill],
-            ReadySource::ProcessManager { .. } => &[Lane::Primary],
-        };
+        let lanes = [Lane::Primary, Lane::Backfill];
         let rules = self.rules();
-        let mut call = Call::new("keyrail_1_rows", 0);
+        let mut call = Call::new("keyrail_2_rows", 0);
         call.arg(keyspace::collection(source)).arg(source.group().as_str()).arg(categories.len() * lanes.len());
         for key in &keys {
             call.arg(key.as_str());
             for category in categories {
                 for lane in lanes {
-                    let id = StreamId { category: category.clone(), key: Some(key.clone()), lane: *lane };
+                    let id = StreamId { category: category.clone(), key: Some(key.clone()), lane };
                     call.arg(keyspace::stream(&id, &rules));
                 }
             }
@@ -194,17 +218,18 @@ fn row(partition: PartitionId, mut answer: Answer) -> Result<(PartitionRow, bool
     Ok((row, !last_owner.is_empty()))
 }
 
-fn owner(token: &str) -> Option<(OwnerId, Generation)> {
+pub(super) fn owner(token: &str) -> Option<(OwnerId, Generation)> {
     let (owner, generation) = token.rsplit_once(':')?;
     let usable = !owner.is_empty() && !owner.contains(':');
     usable.then_some(())?;
     Some((OwnerId::new(owner), Generation(generation.parse().ok()?)))
 }
 
-fn partition_of(source: &ReadySource, key: Key) -> PartitionId {
+pub(super) fn partition_of(source: &ReadySource, key: Key) -> PartitionId {
     let scope = match source {
         ReadySource::Category { category, .. } => Scope::Key { category: category.clone(), key },
         ReadySource::ProcessManager { .. } => Scope::Correlation { value: key },
+        ReadySource::Shared { .. } => unreachable!("partitions and states answer before: it has no keys"),
     };
     PartitionId { group: source.group().clone(), scope }
 }

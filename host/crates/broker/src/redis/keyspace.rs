@@ -7,10 +7,10 @@
 //! | name | type | life |
 //! |---|---|---|
 //! | `order:client-123`, `…:backfill` | stream | from the first event until reaped; emptied when all groups have settled it |
-//! | `…:dlq` | stream | heads that were set aside |
+//! | `…:dlq` | stream | events that were set aside, with ids of their own; gone with the last of them |
 //! | `{scope}:__lease__:{group}` | string with TTL | `{owner}:{generation}`; absence means that nobody owns it |
 //! | `{scope}:__attempts__:{group}` | hash | from the head's first failure or crash until it is settled |
-//! | `{scope}:__halt__:{group}` | hash | stream, id, record; until an operator decides |
+//! | `{scope}:__halt__:{group}` | hash | stream, id, record, attempts, error; until an operator decides |
 //! | `{scope}:__state__:{group}` | hash | the handler's state; never reaped |
 //! | `order:__partitions__` | hash | key → epoch of its stream; `key:backfill` → epoch of that lane |
 //! | `order:__groups__` | hash | group → its ready set; `__key_field__`, `__backfill__` |
@@ -18,6 +18,14 @@
 //! | `{collection}:__halted__:{group}`, `…:__states__:{group}` | set | keys that stand still; keys that have state |
 //! | `{collection}:__owners__:{group}` | hash | key → last owner |
 //! | `order:__seen__:{event id}` | string with TTL | the entry that the event became |
+//! | `order:__paused__` | hash | key, or nothing for the whole category → `{time}:{who and why}`; until it is resumed |
+//! | `order:__dlqs__` | sorted set | keys with dead letters, nothing for a category without keys; all scores 0, for their ranks |
+//! | `__pm__:__turns__:{group}` | hash | correlation → place of the stream that was read last; goes with its last owner |
+//! | `metrics:__attempts__:{group}` | hash | entry → `{attempts}:{crashes}:{error}`, from its first failure until it is settled |
+//! | `metrics:__waiting__:{group}` | sorted set | entry → time when it is due again; those that are nobody's at the moment |
+//! | `__members__` | hash | owner → `{until}:{signature}:{record}`; gone when its time is over; also its bell's channel |
+//! | `__audit__` | stream | what operators did; the last 10,000 |
+//! | `__paused__` | set | the categories that have a `__paused__` hash |
 //!
 //! A scope is what a partition spans, `order:client-123` or `__pm__:{correlation}`; a collection is `order` or `__pm__`.
 
@@ -37,6 +45,12 @@ pub const OUTBOX: &str = "__outbox__";
 pub const ABANDONED: &str = "__outbox_abandoned__";
 /// The catalog.
 pub const CATALOG: &str = "__catalog__";
+/// Who is there; also the name of its bell's channel.
+pub const MEMBERS: &str = "__members__";
+/// What operators did.
+pub const AUDIT: &str = "__audit__";
+/// The categories in which anything is paused.
+pub const PAUSED_CATEGORIES: &str = "__paused__";
 
 const DLQ_WORD: &str = "dlq";
 
@@ -74,7 +88,7 @@ pub fn collection_of(partition: &PartitionId) -> &str {
 /// Which collection a source lists.
 pub fn collection(source: &ReadySource) -> &str {
     match source {
-        ReadySource::Category { category, .. } => category.as_str(),
+        ReadySource::Category { category, .. } | ReadySource::Shared { category, .. } => category.as_str(),
         ReadySource::ProcessManager { .. } => PROCESS_MANAGERS,
     }
 }
@@ -121,10 +135,17 @@ pub enum Listing {
     Owners,
     /// Keys that have state.
     States,
+    /// Failures of entries, in a category that is not partitioned.
+    Attempts,
+    /// Entries that are due again later, in a category that is not partitioned.
+    Waiting,
+    /// Whose turn it was last among a process manager's streams.
+    Turns,
 }
 
 impl Listing {
-    const ALL: [Self; 4] = [Self::Ready, Self::Halted, Self::Owners, Self::States];
+    const ALL: [Self; 7] =
+        [Self::Ready, Self::Halted, Self::Owners, Self::States, Self::Attempts, Self::Waiting, Self::Turns];
 
     const fn word(self) -> &'static str {
         match self {
@@ -132,6 +153,9 @@ impl Listing {
             Self::Halted => "__halted__",
             Self::Owners => "__owners__",
             Self::States => "__states__",
+            Self::Attempts => "__attempts__",
+            Self::Waiting => "__waiting__",
+            Self::Turns => "__turns__",
         }
     }
 }
@@ -149,6 +173,16 @@ pub fn index(category: &CategoryName) -> String {
 /// The groups of a category.
 pub fn groups(category: &CategoryName) -> String {
     format!("{category}:__groups__")
+}
+
+/// What is paused in a category.
+pub fn paused(category: &CategoryName) -> String {
+    format!("{category}:__paused__")
+}
+
+/// The keys of a category that have dead letters.
+pub fn dlqs(category: &CategoryName) -> String {
+    format!("{category}:__dlqs__")
 }
 
 /// What an event id became.
@@ -184,6 +218,10 @@ pub enum Name {
     Index(CategoryName),
     /// A category's groups.
     Groups(CategoryName),
+    /// What is paused in a category.
+    Paused(CategoryName),
+    /// The keys of a category that have dead letters.
+    Dlqs(CategoryName),
     /// An event id that is remembered.
     Seen(CategoryName, String),
 }
@@ -201,6 +239,8 @@ pub fn parse(name: &str, rules: &KeyRules) -> Option<Name> {
         [_] => Some(Name::Stream(StreamId { category: category()?, key: None, lane: Lane::Primary })),
         [_, "__partitions__"] => Some(Name::Index(category()?)),
         [_, "__groups__"] => Some(Name::Groups(category()?)),
+        [_, "__paused__"] => Some(Name::Paused(category()?)),
+        [_, "__dlqs__"] => Some(Name::Dlqs(category()?)),
         [_, DLQ_WORD] => Some(Name::Dlq(category()?, None)),
         [_, word] if *word == rules.backfill_word => {
             Some(Name::Stream(StreamId { category: category()?, key: None, lane: Lane::Backfill }))
@@ -262,7 +302,7 @@ mod tests {
                 let id = PartitionId { group, scope };
                 (part(&id, Part::ALL[which]), Name::Part(id, Part::ALL[which]))
             });
-        let listings = (group(), proptest::option::of(category()), 0..4usize).prop_map(|(group, category, which)| {
+        let listings = (group(), proptest::option::of(category()), 0..7usize).prop_map(|(group, category, which)| {
             let source = match category {
                 Some(category) => ReadySource::Category { group, category },
                 None => ReadySource::ProcessManager { group },
@@ -274,6 +314,8 @@ mod tests {
                 prop_oneof![
                     Just((index(&category), Name::Index(category.clone()))),
                     Just((groups(&category), Name::Groups(category.clone()))),
+                    Just((paused(&category), Name::Paused(category.clone()))),
+                    Just((dlqs(&category), Name::Dlqs(category.clone()))),
                     Just((seen(&category, &event), Name::Seen(category.clone(), event))),
                     Just((dlq(&category, key.as_ref()), Name::Dlq(category, key))),
                 ]

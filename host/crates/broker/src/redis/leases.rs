@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
-use keyrail_ordering::{Generation, Lease, OwnerId, PartitionSpec};
+use keyrail_ordering::{Generation, Lease, Member, OwnerId, PartitionSpec};
 
 use super::answer::{self, Answer, Status};
 use super::connection::Connection;
 use super::decode;
 use super::functions::{self, Call};
 use super::keyspace::{self, Listing, Part};
-use super::{READ_MAX, RedisBroker, TIME_MAX_MS, bells};
+use super::{READ_MAX, RedisBroker, TIME_MAX_MS, bells, members};
 use crate::{AcquireError, Acquired, Bells, Error, Heartbeat, Leases, ReadySet, ReadySource, wire};
 
 /// Leases in one call.
@@ -27,17 +27,18 @@ impl Leases for RedisBroker {
         take_max: usize,
     ) -> Result<Acquired, AcquireError> {
         let names = self.stream_names(&partition);
-        let mut call = Self::partition_call("keyrail_1_acquire", &partition, &names);
+        let mut call = Self::partition_call("keyrail_2_acquire", &partition, &names);
         call.arg(owner.as_str())
             .arg(ttl_ms.clamp(1, TIME_MAX_MS))
             .arg(take_max.clamp(1, READ_MAX))
             .arg(self.highest.load(Ordering::Relaxed))
-            .flag(!self.settings.keep_settled);
+            .arg(self.kept());
         let mut answer = Answer::of(self.call(&call).await.map_err(Error::from)?)?;
         match answer.status()? {
             Status::Ok => Ok(self.acquired(partition, owner, &names, answer)?),
             Status::Held => Err(AcquireError::Held { holder: answer.text()? }),
             Status::Halted => Err(AcquireError::Halted(Box::new(wire::decode(&answer.bytes()?)?))),
+            Status::Paused => Err(AcquireError::Paused),
             Status::Refused => Err(Error::Refused(answer.text()?).into()),
             other => Err(Error::Corrupt(format!("acquire answered {other:?}")).into()),
         }
@@ -45,7 +46,7 @@ impl Leases for RedisBroker {
 
     async fn release(&self, lease: &Lease) -> Result<(), Error> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_1_release", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_2_release", &lease.partition, &names);
         call.arg(lease.token());
         self.call(&call).await?;
         Ok(())
@@ -56,26 +57,22 @@ impl Leases for RedisBroker {
     }
 
     async fn ready(&self, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error> {
-        let mut call = Call::new("keyrail_1_ready", 1);
+        let mut call = Call::new("keyrail_2_ready", 1);
         call.arg(keyspace::listing(source, Listing::Ready))
             .arg(keyspace::collection(source))
             .arg(source.group().as_str())
             .arg(cursor)
             .arg(limit.max(1));
         let mut answer = Answer::of(self.call(&call).await?)?;
-        let next = answer.text()?;
-        let next = if next.is_empty() {
-            None
-        } else {
-            Some(next.parse().map_err(|_| Error::Corrupt(format!("ready answered with the cursor {next:?}")))?)
-        };
+        let next = answer.optional_number()?;
+        let due_ms = answer.optional_number()?;
         let rules = self.rules();
         let mut listed = answer.list()?;
         let mut keys = Vec::with_capacity(listed.len());
         while !listed.is_empty() {
             keys.extend(keyspace::stored_key(&listed.text()?, &rules));
         }
-        Ok(ReadySet { keys, next })
+        Ok(ReadySet { keys, next, due_ms })
     }
 
     async fn bells(&self, sources: Vec<ReadySource>) -> Result<Bells, Error> {
@@ -131,7 +128,7 @@ impl Heartbeat for RedisHeartbeat {
     async fn renew(&mut self, leases: &[Lease], ttl_ms: u64) -> Result<Vec<bool>, Error> {
         let mut held = Vec::with_capacity(leases.len());
         for some in leases.chunks(RENEW_MAX) {
-            let mut call = Call::new("keyrail_1_renew", some.len());
+            let mut call = Call::new("keyrail_2_renew", some.len());
             for lease in some {
                 call.arg(keyspace::part(&lease.partition.id, Part::Lease));
             }
@@ -145,5 +142,10 @@ impl Heartbeat for RedisHeartbeat {
             }
         }
         Ok(held)
+    }
+
+    async fn announce(&mut self, member: &Member, ttl_ms: u64) -> Result<Vec<Member>, Error> {
+        let call = members::announcement(member, ttl_ms);
+        members::decode(functions::call(&self.connection, &call).await?)
     }
 }

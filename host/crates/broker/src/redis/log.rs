@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use keyrail_ordering::{EntryRef, HaltRecord, Lease, StreamId};
+use keyrail_ordering::{EntryRef, HaltRecord, Lease, Outgoing, StreamId};
 
 use super::answer::{self, Answer, Status};
 use super::decode::{self, encode_headers};
@@ -18,8 +18,8 @@ const ERROR_MAX_BYTES: usize = 4 * 1024;
 impl Log for RedisBroker {
     async fn take(&self, lease: &Lease, max: usize, recover: bool) -> Result<Taken, FencedError> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_1_take", &lease.partition, &names);
-        call.arg(lease.token()).arg(max.clamp(1, READ_MAX)).flag(recover).flag(!self.settings.keep_settled);
+        let mut call = Self::partition_call("keyrail_2_take", &lease.partition, &names);
+        call.arg(lease.token()).arg(max.clamp(1, READ_MAX)).flag(recover).arg(self.kept());
         let mut answer = self.fenced(&call, None).await?;
         let more = answer.flag()?;
         let streams = &lease.partition.streams;
@@ -29,7 +29,7 @@ impl Log for RedisBroker {
 
     async fn state(&self, lease: &Lease, name: &str) -> Result<Option<Bytes>, FencedError> {
         let id = &lease.partition.id;
-        let mut call = Call::new("keyrail_1_state", 1);
+        let mut call = Call::new("keyrail_2_state", 1);
         call.arg(keyspace::part(id, Part::State))
             .arg(keyspace::scope(id))
             .arg(id.group.as_str())
@@ -45,12 +45,12 @@ impl Log for RedisBroker {
         };
         let partition = &lease.partition;
         let names = self.stream_names(partition);
-        let mut call = Self::partition_call("keyrail_1_commit", partition, &names);
+        let mut call = Self::partition_call("keyrail_2_commit", partition, &names);
         call.arg(lease.token())
             .arg(place_of(lease, &first.stream)?)
             .arg(commit.take_max.min(READ_MAX))
             .flag(commit.release)
-            .flag(!self.settings.keep_settled)
+            .arg(self.kept())
             .arg(commit.entries.len());
         for entry in &commit.entries {
             if entry.stream != first.stream {
@@ -69,18 +69,7 @@ impl Log for RedisBroker {
         for change in removals() {
             call.arg(&change.name);
         }
-        call.arg(commit.effects.emits.len());
-        for emit in &commit.effects.emits {
-            let event = &emit.event;
-            call.arg(event.category.as_str())
-                .arg(event.key.as_ref().map_or("", |key| key.as_str()))
-                .arg(emit.key_field.as_deref().unwrap_or_default())
-                .arg(&*event.id)
-                .arg(event.name.as_str())
-                .arg(event.version)
-                .arg(encode_headers(&event.headers))
-                .arg(&event.data[..]);
-        }
+        emits(&mut call, &commit.effects.emits);
         let mut answer = self.fenced(&call, Some(first)).await?;
         let more = answer.flag()?;
         let released = answer.flag()?;
@@ -103,7 +92,7 @@ impl Log for RedisBroker {
     ) -> Result<(), FencedError> {
         place_of(lease, &head.stream)?;
         let names = [keyspace::stream(&head.stream, &self.rules())];
-        let mut call = Self::partition_call("keyrail_1_fail", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_2_fail", &lease.partition, &names);
         call.arg(lease.token()).arg(head.id.to_string()).arg(attempt).arg(after_ms.min(TIME_MAX_MS)).arg(cut(error));
         self.fenced(&call, Some(head)).await?;
         Ok(())
@@ -111,12 +100,14 @@ impl Log for RedisBroker {
 
     async fn halt(&self, lease: &Lease, record: &HaltRecord) -> Result<(), FencedError> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_1_halt", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_2_halt", &lease.partition, &names);
         let record = HaltRecord { error: cut(&record.error).into(), ..record.clone() };
         call.arg(lease.token())
             .arg(place_of(lease, &record.head.stream)?)
             .arg(record.head.id.to_string())
-            .arg(wire::encode(&record));
+            .arg(wire::encode(&record))
+            .arg(record.attempts)
+            .arg(&record.error);
         self.fenced(&call, Some(&record.head)).await?;
         Ok(())
     }
@@ -146,6 +137,22 @@ fn place_of(lease: &Lease, stream: &StreamId) -> Result<usize, Error> {
         .ok_or_else(|| Error::Refused(format!("{stream} is no stream of {}", lease.partition.id)))
 }
 
-fn cut(error: &str) -> &str {
+/// Events for the outbox: their number, and eight values of each.
+pub(super) fn emits(call: &mut Call, emits: &[Outgoing]) {
+    call.arg(emits.len());
+    for emit in emits {
+        let event = &emit.event;
+        call.arg(event.category.as_str())
+            .arg(event.key.as_ref().map_or("", |key| key.as_str()))
+            .arg(emit.key_field.as_deref().unwrap_or_default())
+            .arg(&*event.id)
+            .arg(event.name.as_str())
+            .arg(event.version)
+            .arg(encode_headers(&event.headers))
+            .arg(&event.data[..]);
+    }
+}
+
+pub(super) fn cut(error: &str) -> &str {
     &error[..error.floor_char_boundary(ERROR_MAX_BYTES)]
 }

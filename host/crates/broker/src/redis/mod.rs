@@ -11,21 +11,30 @@ mod catalog;
 mod checks;
 mod connection;
 mod decode;
+mod diagnose;
 mod functions;
+mod housekeeping;
 mod inspect;
 pub mod keyspace;
 mod leases;
+mod letters;
 mod log;
+mod members;
+mod operate;
+mod pausing;
 mod publish;
 mod router;
+mod shared_log;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use keyrail_ordering::{KeyRules, PartitionSpec};
-use redis::{Client, IntoConnectionInfo, Value};
+use redis::{Client, ConnectionInfo, IntoConnectionInfo, Value};
 
-use crate::{Broker, Error};
+pub use diagnose::diagnose;
+
+use crate::{Broker, Error, Retention};
 use connection::{Connection, Failure, Timeouts};
 use functions::Call;
 
@@ -34,6 +43,9 @@ const TIME_MAX_MS: u64 = 315_360_000_000;
 /// Entries in one read: it holds the whole server up while it runs.
 const READ_MAX: usize = 1_000;
 
+/// The highest number that a function can count with.
+const EXACT_MAX: u64 = 1 << 53;
+
 /// How the broker talks to the server.
 #[derive(Debug, Clone)]
 pub struct RedisSettings {
@@ -41,13 +53,20 @@ pub struct RedisSettings {
     pub connect_timeout_ms: u64,
     /// How long to wait for an answer. Past it a call may have happened.
     pub response_timeout_ms: u64,
-    /// Keep entries that every group has settled.
-    pub keep_settled: bool,
+    /// How long entries are kept that every group has settled.
+    pub retention: Retention,
+    /// Generations begin above this: for a server whose counter was lost while owners live on.
+    pub generation_floor: u64,
 }
 
 impl Default for RedisSettings {
     fn default() -> Self {
-        Self { connect_timeout_ms: 5_000, response_timeout_ms: 5_000, keep_settled: false }
+        Self {
+            connect_timeout_ms: 5_000,
+            response_timeout_ms: 5_000,
+            retention: Retention::default(),
+            generation_floor: 0,
+        }
     }
 }
 
@@ -68,26 +87,25 @@ impl RedisBroker {
     /// Connects, checks that the server can be used, and loads the functions. `url` is
     /// `redis://[user:password@]host[:port][/database]`.
     pub async fn connect(url: &str, settings: RedisSettings) -> Result<Self, Error> {
-        let unusable = |error: redis::RedisError| {
-            Error::Unusable(format!(
-                "the broker's address is not usable: {error}; write redis://[user:password@]host[:port][/database]"
-            ))
-        };
-        let info = url.into_connection_info().map_err(unusable)?;
-        let info = info.set_tcp_settings(redis::io::tcp::TcpSettings::default().set_nodelay(true));
-        let address = format!("redis://{}/{}", info.addr(), info.redis_settings().db());
-        let client = Client::open(info).map_err(unusable)?;
+        let (info, address) = target(url)?;
+        let client = Client::open(info).map_err(|error| unusable(&error))?;
         let timeouts = Timeouts { connect_ms: settings.connect_timeout_ms, response_ms: settings.response_timeout_ms };
         let connection = Connection::new(client.clone(), timeouts);
-        checks::server(&connection, &address).await?;
-        let broker =
-            Self { client, connection, settings, address, rules: RwLock::default(), highest: AtomicU64::new(0) };
+        checks::server(&connection, &address).await.accepted()?;
+        let highest = AtomicU64::new(settings.generation_floor);
+        let broker = Self { client, connection, settings, address, rules: RwLock::default(), highest };
         broker.read_catalog().await?;
         Ok(broker)
     }
 
     fn timeouts(&self) -> Timeouts {
         Timeouts { connect_ms: self.settings.connect_timeout_ms, response_ms: self.settings.response_timeout_ms }
+    }
+
+    /// What is kept, as the functions read it: how many entries, and how old in ms. The server's numbers are exact to 2^53.
+    fn kept(&self) -> String {
+        let Retention { entries, age_ms } = self.settings.retention;
+        format!("{} {}", entries.min(EXACT_MAX), age_ms.min(EXACT_MAX))
     }
 
     async fn call(&self, call: &Call) -> Result<Value, Failure> {
@@ -124,6 +142,20 @@ impl RedisBroker {
         call.arg(keyspace::scope(id)).arg(keyspace::collection_of(id)).arg(id.group.as_str()).arg(id.key().as_str());
         call
     }
+}
+
+/// Where a URL points to, and the same without its password.
+fn target(url: &str) -> Result<(ConnectionInfo, String), Error> {
+    let info = url.into_connection_info().map_err(|error| unusable(&error))?;
+    let info = info.set_tcp_settings(redis::io::tcp::TcpSettings::default().set_nodelay(true));
+    let address = format!("redis://{}/{}", info.addr(), info.redis_settings().db());
+    Ok((info, address))
+}
+
+fn unusable(error: &redis::RedisError) -> Error {
+    Error::Unusable(format!(
+        "the broker's address is not usable: {error}; write redis://[user:password@]host[:port][/database]"
+    ))
 }
 
 impl Broker for RedisBroker {

@@ -1,7 +1,7 @@
 //! What others do to the server, and what the network does to a call. Numbers are those of cases.md.
 
 use keyrail_broker::redis::{RedisBroker, RedisSettings};
-use keyrail_broker::{AcquireError, Error, Inspect, Leases, Log, Publish, PublishError};
+use keyrail_broker::{AcquireError, Error, FencedError, Inspect, Leases, Log, Members, Publish, PublishError};
 use keyrail_ordering::Content;
 
 use crate::world::*;
@@ -277,4 +277,28 @@ async fn a_bad_type_or_version_is_refused_and_huge_times_are_not() {
     world.a.fail(&held.lease, &held.entries[0].at, 1, &"é".repeat(5_000), u64::MAX).await.unwrap();
     let record = world.a.take(&held.lease, usize::MAX, true).await.unwrap().attempts.unwrap();
     assert_eq!(record.last_error.len(), 4_096);
+}
+
+#[tokio::test]
+async fn c022_a_server_that_is_busy_for_a_while_is_away_and_comes_back() {
+    let world = World::with(&["--busy-reply-threshold", "10"]).await;
+    world.publish("k1", 1..=2).await;
+    let held = world.acquire(&world.a, "k1", "a").await;
+    let client = redis::Client::open(world.server.url()).unwrap();
+    let mut other = client.get_multiplexed_async_connection().await.unwrap();
+    let endless = tokio::spawn(async move {
+        let _: Result<(), _> = redis::cmd("EVAL").arg("while true do end").arg(0).query_async(&mut other).await;
+    });
+    let busy = eventually("the server is busy", async || world.a.take(&held.lease, 10, true).await.err()).await;
+    let is_away =
+        |error: &FencedError| matches!(error, FencedError::Broker(Error::Unavailable(why)) if why.contains("BUSY"));
+    assert!(is_away(&busy), "{busy:?}");
+    let acquired = world.b.acquire(partition("k2"), &owner("b"), TTL_MS, 10).await;
+    assert!(matches!(&acquired, Err(AcquireError::Broker(Error::Unavailable(_)))), "{acquired:?}");
+    assert!(matches!(world.a.publish(vec![event("order", "k1", "x")]).await, Err(Error::Unavailable(_))));
+    assert!(matches!(world.a.members().await, Err(Error::Unavailable(_))));
+    world.cli("SCRIPT KILL").await;
+    endless.await.unwrap();
+    let taken = eventually("the server answers", async || world.a.take(&held.lease, 10, true).await.ok()).await;
+    assert_eq!(ids(&taken.entries), ["k1-1", "k1-2"]);
 }

@@ -1,11 +1,9 @@
 //! Names and what lies under them.
 
-use std::sync::Arc;
-
 use futures::StreamExt;
 use keyrail_broker::redis::keyspace::{self, Listing, Part};
 use keyrail_broker::{Bell, CatalogStore, Error, Inspect, Leases, Log, Publish, ReadySource};
-use keyrail_ordering::{EntryId, Lane, PartitionId, PartitionSpec, Scope, StreamId};
+use keyrail_ordering::{EntryId, Lane, PartitionId, Scope};
 
 use crate::world::*;
 
@@ -14,12 +12,14 @@ async fn lua_and_rust_build_the_same_names() {
     let world = World::new().await;
     for source in [source(), ReadySource::ProcessManager { group: group("h") }] {
         let scope = match &source {
-            ReadySource::Category { category, .. } => Scope::Key { category: category.clone(), key: key("k") },
+            ReadySource::Category { category, .. } | ReadySource::Shared { category, .. } => {
+                Scope::Key { category: category.clone(), key: key("k") }
+            }
             ReadySource::ProcessManager { .. } => Scope::Correlation { value: key("k") },
         };
         let id = PartitionId { group: group("h"), scope };
         let collection = keyspace::collection(&source);
-        let lua = world.cli(&format!("FCALL_RO keyrail_1_names 0 {collection} k h e1")).await;
+        let lua = world.cli(&format!("FCALL_RO keyrail_2_names 0 {collection} k h e1")).await;
         let redis::Value::Array(lua) = lua else { panic!() };
         let lua: Vec<String> = lua.into_iter().map(|name| redis::from_redis_value(name).unwrap()).collect();
         let mut rust = vec![keyspace::scope(&id)];
@@ -30,10 +30,32 @@ async fn lua_and_rust_build_the_same_names() {
             let of_category = [keyspace::index(&order), keyspace::groups(&order), keyspace::seen(&order, "e1")];
             assert_eq!(lua[5..8], of_category);
         }
-        let lists = [Listing::Ready, Listing::Halted, Listing::Owners, Listing::States];
-        assert_eq!(lua[8..12], lists.map(|list| keyspace::listing(&source, list)));
-        let fixed = [keyspace::EPOCH, keyspace::GENERATION, keyspace::CATALOG, keyspace::OUTBOX, keyspace::ABANDONED];
-        assert_eq!(lua[12..], fixed);
+        let lists = [
+            Listing::Ready,
+            Listing::Halted,
+            Listing::Owners,
+            Listing::States,
+            Listing::Attempts,
+            Listing::Waiting,
+            Listing::Turns,
+        ];
+        assert_eq!(lua[8..15], lists.map(|list| keyspace::listing(&source, list)));
+        if collection == "order" {
+            let order = category("order");
+            let letters = [keyspace::dlq(&order, Some(&key("k"))), keyspace::dlq(&order, None)];
+            assert_eq!(lua[15..17], [keyspace::paused(&order), keyspace::dlqs(&order)]);
+            assert_eq!(lua[17..19], letters);
+        }
+        let fixed = [
+            keyspace::EPOCH,
+            keyspace::GENERATION,
+            keyspace::CATALOG,
+            keyspace::OUTBOX,
+            keyspace::ABANDONED,
+            keyspace::AUDIT,
+            keyspace::PAUSED_CATEGORIES,
+        ];
+        assert_eq!(lua[19..], fixed);
     }
 }
 
@@ -116,9 +138,7 @@ async fn a_process_manager_owns_one_correlation_over_its_categories() {
     let (rows, next) = world.a.partitions(&pm, next.unwrap(), 10).await.unwrap();
     assert_eq!((rows.len(), rows[0].waiting, next), (1, 3, None));
 
-    let streams = ["order", "payment"].map(|name| StreamId::primary(category(name), key("x"))).to_vec();
-    let id = PartitionId { group: group("pm"), scope: Scope::Correlation { value: key("x") } };
-    let spec = Arc::new(PartitionSpec { id, streams });
+    let spec = manager("x");
     let held = world.a.acquire(spec, &owner("a"), TTL_MS, 10).await.unwrap();
     assert_eq!(ids(&held.entries), ["o1", "o2"]);
     let mut commit = settle(&held.entries[0]);
@@ -148,7 +168,7 @@ async fn a_group_that_comes_later_is_given_what_is_there() {
     let mut bells = world.b.bells(vec![late.clone()]).await.unwrap();
     assert_eq!(bells.next().await, Some(Bell::Lost));
     register(&world.a, &handler("late", &["order"], false)).await;
-    assert_eq!(bells.next().await, Some(Bell::Lost));
+    assert_eq!(bells.next().await, Some(Bell::Look { source: late.clone() }));
     let mut keys = world.a.ready(&late, 0, 10).await.unwrap().keys;
     keys.sort();
     assert_eq!(keys, [key("k1"), key("k2")]);
@@ -234,4 +254,44 @@ async fn a_partition_that_was_released_with_its_last_commit_leaves_no_consumer()
     assert!(world.a.commit(&held.lease, commit).await.unwrap().released);
     let redis::Value::Array(consumers) = world.cli("XINFO CONSUMERS order:k1 h").await else { panic!() };
     assert!(consumers.is_empty(), "{consumers:?}");
+}
+
+#[tokio::test]
+async fn ready_tells_how_long_until_what_it_passed_over_may_be_due() {
+    let world = World::new().await;
+    world.publish("held", 1..=1).await;
+    world.publish("failed", 1..=1).await;
+    assert_eq!(world.a.ready(&source(), 0, 10).await.unwrap().due_ms, None, "nothing was passed over");
+    let held = world.acquire(&world.a, "held", "a").await;
+    let due = world.a.ready(&source(), 0, 10).await.unwrap().due_ms.unwrap();
+    assert!(due <= TTL_MS && due > TTL_MS / 2, "{due}: the lease's time");
+    let failed = world.acquire(&world.a, "failed", "a").await;
+    world.a.fail(&failed.lease, &failed.entries[0].at, 1, "no", TTL_MS / 4).await.unwrap();
+    world.a.release(&failed.lease).await.unwrap();
+    let ready = world.a.ready(&source(), 0, 10).await.unwrap();
+    let due = ready.due_ms.unwrap();
+    assert!(ready.keys.is_empty() && due <= TTL_MS / 4 && due > 0, "{due}: the next try");
+    world.a.release(&held.lease).await.unwrap();
+    assert_eq!(world.a.ready(&source(), 0, 10).await.unwrap().keys, [key("held")]);
+}
+
+#[tokio::test]
+async fn an_event_without_key_rings_look_for_each_group_and_counts_in_the_backlog() {
+    let world = World::new().await;
+    for name in ["h1", "h2"] {
+        register(&world.a, &unordered(name)).await;
+    }
+    let metrics = |name: &str| ReadySource::Shared { group: group(name), category: category("metrics") };
+    let mut bells = world.b.bells(vec![metrics("h1"), metrics("h2")]).await.unwrap();
+    assert_eq!(bells.next().await, Some(Bell::Lost));
+    world.a.publish(vec![metric("m1")]).await.unwrap().remove(0).unwrap();
+    let rung = [bells.next().await, bells.next().await];
+    for name in ["h1", "h2"] {
+        assert!(rung.contains(&Some(Bell::Look { source: metrics(name) })), "{rung:?}");
+    }
+    assert_eq!(world.a.backlog(&[metrics("h1"), metrics("h2")]).await.unwrap().ready, 2);
+    let mut lane = metric("m2");
+    lane.lane = Lane::Backfill;
+    let refused = world.a.publish(vec![lane]).await.unwrap().remove(0).unwrap_err();
+    assert!(refused.to_string().contains("no backfill lane"), "{refused}");
 }

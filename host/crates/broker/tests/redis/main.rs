@@ -4,7 +4,11 @@
 mod contract;
 mod faults;
 mod fencing;
+mod housekeeping;
 mod layout;
+mod managers;
+mod operating;
 mod routing;
+mod shared;
 mod startup;
 mod world;

@@ -1,8 +1,8 @@
 //! A server that cannot be used is refused in one line that says what to change.
 
-use keyrail_broker::redis::{RedisBroker, RedisSettings};
+use keyrail_broker::redis::{RedisBroker, RedisSettings, diagnose};
 use keyrail_broker::testing::RedisServer;
-use keyrail_broker::{Broker, Error};
+use keyrail_broker::{Broker, CheckOutcome, Error};
 
 async fn refusal(url: &str) -> String {
     let settings = RedisSettings { connect_timeout_ms: 2_000, ..RedisSettings::default() };
@@ -77,4 +77,42 @@ async fn a_replica() {
     let server = RedisServer::start().unwrap();
     let replica = RedisServer::start_with(&["--replicaof", "127.0.0.1", &server.port().to_string()]).unwrap();
     assert!(refusal(&replica.url()).await.contains("address of its primary"));
+}
+
+#[tokio::test]
+async fn a_diagnosis_shows_every_check_and_ends_at_the_first_failure() {
+    let server = RedisServer::start().unwrap();
+    let settings = RedisSettings::default();
+    let checks = diagnose(&server.url(), &settings).await;
+    let found: Vec<_> = checks.iter().map(|check| check.name).collect();
+    let all = [
+        "connection",
+        "version",
+        "mode",
+        "role",
+        "eviction",
+        "persistence",
+        "functions",
+        "permissions",
+        "library",
+        "round trip",
+        "clock",
+    ];
+    assert_eq!(found, all, "{checks:?}");
+    for check in &checks {
+        assert_eq!(check.says.lines().count(), 1, "{check:?}");
+        let due = if check.name == "persistence" { CheckOutcome::Warned } else { CheckOutcome::Passed };
+        assert_eq!(check.outcome, due, "{check:?}");
+    }
+
+    let replica = RedisServer::start_with(&["--replicaof", "127.0.0.1", &server.port().to_string()]).unwrap();
+    let checks = diagnose(&replica.url(), &settings).await;
+    let failed: Vec<_> = checks.iter().filter(|check| check.outcome == CheckOutcome::Failed).collect();
+    assert!(failed.len() == 1 && failed[0].name == "role" && checks.len() == 6, "{checks:?}");
+
+    drop(server);
+    let checks = diagnose("redis://127.0.0.1:1", &settings).await;
+    assert_eq!((checks.len(), checks[0].name, checks[0].outcome), (1, "connection", CheckOutcome::Failed));
+    let checks = diagnose("http://x", &settings).await;
+    assert_eq!((checks.len(), checks[0].name, checks[0].outcome), (1, "address", CheckOutcome::Failed));
 }

@@ -42,6 +42,12 @@ pub(crate) fn partition(key_text: &str) -> Arc<PartitionSpec> {
     Arc::new(PartitionSpec::of_key(group("h"), category("order"), key(key_text)))
 }
 
+/// A partition of the process manager `pm` over `order` and `payment`.
+pub(crate) fn manager(value: &str) -> Arc<PartitionSpec> {
+    let categories = [category("order"), category("payment")];
+    Arc::new(PartitionSpec::of_correlation(group("pm"), &categories, key(value)))
+}
+
 pub(crate) fn source() -> ReadySource {
     ReadySource::Category { group: group("h"), category: category("order") }
 }
@@ -89,6 +95,18 @@ pub(crate) fn handler(name: &str, categories: &[&str], correlated: bool) -> Meta
     };
     let role = if correlated { Role::ProcessManager } else { Role::EventHandler };
     Metadata { name: group(name), version: "1".into(), role, handles, sequential_by, options: vec![] }
+}
+
+/// A handler of `metrics`, which is not partitioned.
+pub(crate) fn unordered(name: &str) -> Metadata {
+    Metadata { sequential_by: SequentialBy::Unordered, ..handler(name, &["metrics"], false) }
+}
+
+/// An event of `metrics`.
+pub(crate) fn metric(id: &str) -> Publication {
+    let mut publication = event("metrics", "m", id);
+    (publication.event.key, publication.key_field) = (None, None);
+    publication
 }
 
 pub(crate) async fn register(broker: &RedisBroker, handler: &Metadata) {

@@ -2,7 +2,7 @@
 //!
 //! Life: written by `set_catalog` only. Absence is the empty catalog, version 0.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use keyrail_ordering::{Catalog, CategoryName, GroupName, Role, SequentialBy};
 use redb::{ReadableTable, Table, TableDefinition};
@@ -33,7 +33,7 @@ pub(in crate::embedded) fn put(
 /// What the broker itself uses of a catalog.
 #[derive(Debug, Default)]
 pub(in crate::embedded) struct Topology {
-    pub(in crate::embedded) categories: HashMap<CategoryName, Category>,
+    pub(in crate::embedded) categories: BTreeMap<CategoryName, Category>,
     /// The categories of each process manager.
     pub(in crate::embedded) managers: BTreeMap<GroupName, Vec<CategoryName>>,
 }
@@ -42,7 +42,7 @@ pub(in crate::embedded) struct Topology {
 #[derive(Debug, Default)]
 pub(in crate::embedded) struct Category {
     pub(in crate::embedded) key_field: Option<String>,
-    /// The ready set of each group that consumes it.
+    /// Where each group that consumes it finds its work.
     pub(in crate::embedded) sources: Vec<ReadySource>,
 }
 
@@ -56,16 +56,18 @@ impl Topology {
                 managers.insert(group.clone(), metadata.categories().into_iter().cloned().collect());
             }
         }
-        let source = |category: &CategoryName, group: &GroupName| {
-            let group = group.clone();
-            if managers.contains_key(&group) {
+        let source = |category: &CategoryName, group: &GroupName, partitioned: bool| {
+            let (group, category) = (group.clone(), category.clone());
+            if !partitioned {
+                ReadySource::Shared { group, category }
+            } else if managers.contains_key(&group) {
                 ReadySource::ProcessManager { group }
             } else {
-                ReadySource::Category { group, category: category.clone() }
+                ReadySource::Category { group, category }
             }
         };
         let categories = catalog.categories.iter().map(|(name, entry)| {
-            let sources = entry.groups.iter().map(|group| source(name, group)).collect();
+            let sources = entry.groups.iter().map(|group| source(name, group, entry.key_field.is_some())).collect();
             (name.clone(), Category { key_field: entry.key_field.clone(), sources })
         });
         Self { categories: categories.collect(), managers }

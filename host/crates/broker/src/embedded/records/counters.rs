@@ -16,12 +16,15 @@ pub(in crate::embedded) const READY: TableDefinition<(&str, &str), u64> = TableD
 pub(in crate::embedded) const FORMAT: u64 = 1;
 pub(in crate::embedded) const FORMAT_NAME: &str = "format";
 
-const NAMES: [&str; 5] = ["epoch", "generation", "ready", "outbox", "state"];
+const NAMES: [&str; 8] = ["epoch", "generation", "ready", "outbox", "state", "dead", "audit", "halt"];
 const EPOCH: usize = 0;
 const GENERATION: usize = 1;
 const READY_NUMBER: usize = 2;
 const OUTBOX: usize = 3;
 const STATE: usize = 4;
+const DEAD: usize = 5;
+const AUDIT: usize = 6;
+const HALT: usize = 7;
 
 /// Numbers that only grow, and the sizes of the ready sets.
 #[derive(Debug, Default)]
@@ -73,6 +76,18 @@ impl Counters {
 
     pub(in crate::embedded) fn next_state(&mut self) -> u64 {
         self.next(STATE)
+    }
+
+    pub(in crate::embedded) fn next_dead(&mut self) -> u64 {
+        self.next(DEAD)
+    }
+
+    pub(in crate::embedded) fn next_audit(&mut self) -> u64 {
+        self.next(AUDIT)
+    }
+
+    pub(in crate::embedded) fn next_halt(&mut self) -> u64 {
+        self.next(HALT)
     }
 
     pub(in crate::embedded) fn ready_added(&mut self, source: &ReadySource) {

@@ -41,6 +41,15 @@ pub(in crate::embedded) fn put(
     Ok(())
 }
 
+pub(in crate::embedded) fn remove(
+    table: &mut Table<CursorKey, CursorValue>,
+    group: &GroupName,
+    stream: &StreamId,
+) -> Result<(), Error> {
+    table.remove(key(group, stream)).map_err(storage)?;
+    Ok(())
+}
+
 /// What a group has before it in one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::embedded) struct Span {

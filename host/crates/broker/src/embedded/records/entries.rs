@@ -132,6 +132,37 @@ pub(in crate::embedded) fn read(
     Ok(entries)
 }
 
+/// One entry.
+pub(in crate::embedded) fn one(
+    table: &impl ReadableTable<EntryKey, &'static [u8]>,
+    at: &EntryRef,
+) -> Result<Arc<Entry>, Error> {
+    let row = table.get(key(&at.stream, at.id)).map_err(storage)?;
+    Ok(Arc::new(match row {
+        Some(row) => decode(&at.stream, at.id, row.value()),
+        None => Entry { at: at.clone(), recorded_at_ms: 0, content: Content::Missing },
+    }))
+}
+
+/// An entry's bytes as they are, for one that cannot be read otherwise; empty if it is not there.
+pub(in crate::embedded) fn raw(
+    table: &impl ReadableTable<EntryKey, &'static [u8]>,
+    at: &EntryRef,
+) -> Result<Bytes, Error> {
+    let row = table.get(key(&at.stream, at.id)).map_err(storage)?;
+    Ok(row.map_or_else(Bytes::new, |row| Bytes::copy_from_slice(row.value())))
+}
+
+/// When an entry was recorded; 0 if that cannot be told.
+pub(in crate::embedded) fn recorded_at_ms(
+    table: &impl ReadableTable<EntryKey, &'static [u8]>,
+    stream: &StreamId,
+    id: EntryId,
+) -> Result<u64, Error> {
+    let row = table.get(key(stream, id)).map_err(storage)?;
+    Ok(row.and_then(|row| Some(parse(row.value()).ok()?.0.recorded_at_ms)).unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

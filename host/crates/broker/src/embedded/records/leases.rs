@@ -1,6 +1,6 @@
 //! Leases: partition → who owns it, or owned it last, and from which stream it has entries in hand.
 //!
-//! Life: written by acquire and kept after release, so that an operator sees who did the work. The time at which a lease
+//! Life: written by acquire, kept after release, so that an operator sees who did the work, and removed by reap. The time at which a lease
 //! lapses is kept in memory only (see `live.rs`): the leases of an earlier process have lapsed. `serving` without a live
 //! lease therefore says that the owner died on an event.
 
@@ -35,5 +35,13 @@ pub(in crate::embedded) fn put(
     record: &LeaseRecord,
 ) -> Result<(), Error> {
     table.insert(partition_key(partition), wire::encode(record).as_slice()).map_err(storage)?;
+    Ok(())
+}
+
+pub(in crate::embedded) fn remove(
+    table: &mut Table<PartitionKey, &'static [u8]>,
+    partition: &PartitionId,
+) -> Result<(), Error> {
+    table.remove(partition_key(partition)).map_err(storage)?;
     Ok(())
 }

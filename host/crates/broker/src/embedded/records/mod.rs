@@ -4,17 +4,22 @@
 //! a partition (group, category, key), where a process manager's category is empty, since no category's name is.
 
 pub(super) mod attempts;
+pub(super) mod audit;
 pub(super) mod catalog;
 pub(super) mod counters;
 pub(super) mod cursors;
+pub(super) mod dead;
+pub(super) mod deliveries;
 pub(super) mod entries;
 pub(super) mod halts;
 pub(super) mod leases;
 pub(super) mod outbox;
+pub(super) mod paused;
 pub(super) mod ready;
 pub(super) mod seen;
 pub(super) mod state;
 pub(super) mod streams;
+pub(super) mod turns;
 
 use keyrail_ordering::{CategoryName, GroupName, Key, KeyRules, Lane, PartitionId, Scope, StreamId};
 
@@ -56,7 +61,9 @@ pub(super) fn partition_key(partition: &PartitionId) -> (&str, &str, &str) {
 /// (group, category) of a source.
 pub(super) fn source_key(source: &ReadySource) -> (&str, &str) {
     match source {
-        ReadySource::Category { group, category } => (group.as_str(), category.as_str()),
+        ReadySource::Category { group, category } | ReadySource::Shared { group, category } => {
+            (group.as_str(), category.as_str())
+        }
         ReadySource::ProcessManager { group } => (group.as_str(), ""),
     }
 }
@@ -72,6 +79,7 @@ pub(super) fn source_of(partition: &PartitionId) -> ReadySource {
 pub(super) fn partition_of(source: &ReadySource, key: Key) -> PartitionId {
     match source {
         ReadySource::Category { group, category } => PartitionId::of_key(group.clone(), category.clone(), key),
+        ReadySource::Shared { .. } => unreachable!("a source without keys lists none"),
         ReadySource::ProcessManager { group } => {
             PartitionId { group: group.clone(), scope: Scope::Correlation { value: key } }
         }

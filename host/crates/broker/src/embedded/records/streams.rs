@@ -1,7 +1,8 @@
 //! Streams: (category, key, lane) → epoch, first kept sequence, next sequence; and the index, (category, epoch) → key, lane.
 //!
-//! Life: written with a stream's first entry, in the same step as its index row, and kept when all entries are gone, so
-//! that sequences go on. Absence means that there never was an entry: the next one opens a new epoch.
+//! Life: written with a stream's first entry, in the same step as its index row, kept when all entries are gone, so that
+//! sequences go on, and removed by reap. Absence means that nothing is known of the stream: the next entry opens a new
+//! epoch.
 
 use keyrail_ordering::{EntryId, StreamId};
 use redb::{ReadableTable, Table, TableDefinition};
@@ -60,6 +61,30 @@ pub(in crate::embedded) fn put_index(
     let (category, key, _) = stream_key(stream);
     table.insert((category, epoch), (key, lane_number(stream.lane))).map_err(storage)?;
     Ok(())
+}
+
+pub(in crate::embedded) fn remove(
+    table: &mut Table<StreamKey, StreamValue>,
+    index: &mut Table<IndexKey, IndexValue>,
+    stream: &StreamId,
+    epoch: u64,
+) -> Result<(), Error> {
+    table.remove(stream_key(stream)).map_err(storage)?;
+    index.remove((stream.category.as_str(), epoch)).map_err(storage)?;
+    Ok(())
+}
+
+/// Every stream of a category, in the order of epochs: epoch, key, lane.
+pub(in crate::embedded) fn rows<'a>(
+    table: &'a impl ReadableTable<IndexKey, IndexValue>,
+    category: &str,
+) -> Result<impl Iterator<Item = Result<(u64, String, u8), Error>> + 'a, Error> {
+    let range = table.range((category, 0)..=(category, u64::MAX)).map_err(storage)?;
+    Ok(range.map(|row| {
+        let (at, value) = row.map_err(storage)?;
+        let (key, lane) = value.value();
+        Ok((at.value().1, key.to_owned(), lane))
+    }))
 }
 
 /// Up to `max` streams of a category from an epoch on: epoch, key, lane.

@@ -1,9 +1,9 @@
--- keyrail_1_acquire: takes a partition for an owner, and everything that is pending with it.
+-- keyrail_2_acquire: takes a partition for an owner, and everything that is pending with it.
 --
 -- Keys:      the partition's streams, in the order of preference
--- Arguments: scope, collection, group, key, owner, TTL in ms, how many entries, floor of the generation, trims (1 or 0)
+-- Arguments: scope, collection, group, key, owner, TTL in ms, how many entries, floor of the generation, what is kept
 -- Answer:    OK, generation, whether there may be more, positions (place, id, …), attempts or nil, state (name, value, …)
---            or nil when it is large, entries (place, list, …); HELD and the holder; HALTED and the record; REFUSED and why
+--            or nil when it is large, entries (place, list, …); HELD and the holder; HALTED and the record; PAUSED; REFUSED and why
 -- Prevents:  two owners; an owner that reads past entries which its predecessor was given and did not settle; a
 --            generation that repeats.
 
@@ -30,9 +30,10 @@ end
 
 local function keyrail_acquire(keys, args)
   local scope, collection, group, key = args[1], args[2], args[3], args[4]
-  local owner, ttl, max, floor, trims = args[5], args[6], tonumber(args[7]), tonumber(args[8]), args[9] == '1'
+  local owner, ttl, max, floor, keeps = args[5], args[6], tonumber(args[7]), tonumber(args[8]), retention_of(args[9])
 
   -- Checks. A key of another type fails its own partition, before anything is written.
+  if is_partition_paused(keys, key) then return { PAUSED } end
   local halted = redis.call('HGET', halt_name(scope, group), 'record')
   if halted then
     redis.call('ZREM', ready_name(collection, group), key)
@@ -98,15 +99,15 @@ local function keyrail_acquire(keys, args)
       attempts = attempts_of(scope, group)
     end
   end
-  local more = fill(segments, total, keys, collection, group, token, max)
+  local more = fill(segments, total, keys, collection, group, key, token, max)
   if #segments == 0 and not more then
     local streams = {}
     for i = 1, #there do streams[i] = keys[there[i]] end
-    run_dry(streams, collection, group, key, trims)
+    run_dry(streams, collection, group, key, keeps)
   end
   redis.call('SET', lease_name(scope, group), token, 'PX', ttl)
   redis.call('HSET', owners, key, token)
   return { OK, text(generation), more and 1 or 0, positions, attempts, state, segments }
 end
 
-redis.register_function{ function_name = 'keyrail_1_acquire', callback = keyrail_acquire, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_2_acquire', callback = keyrail_acquire, flags = { 'allow-oom' } }

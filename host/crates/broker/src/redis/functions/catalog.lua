@@ -1,4 +1,4 @@
--- keyrail_1_catalog: sets the catalog if it has not changed, and shows it to publishers.
+-- keyrail_2_catalog: sets the catalog if it has not changed, and shows it to publishers.
 --
 -- Keys:      the catalog
 -- Arguments: version that is expected, the catalog's bytes, backfill word, number of categories; of each: name, key field
@@ -75,4 +75,4 @@ local function keyrail_catalog(keys, args)
   return { OK, version }
 end
 
-redis.register_function{ function_name = 'keyrail_1_catalog', callback = keyrail_catalog, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_2_catalog', callback = keyrail_catalog, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_1_check: what this user may not do, asked once at start.
+-- keyrail_2_check: what this user may not do, asked once at start.
 --
 -- Keys:      none
 -- Arguments: none
@@ -10,15 +10,18 @@ local function keyrail_check()
   -- Permissions are looked at after the number of arguments and before the type of the key.
   local calls = {
     { 'DEL', probe }, { 'TIME' }, { 'EXISTS', probe }, { 'TYPE', probe }, { 'GET', probe }, { 'INCR', probe },
-    { 'SET', probe, '1' }, { 'PEXPIRE', probe, '1000' }, { 'HGET', probe, 'f' }, { 'HMGET', probe, 'f' },
+    { 'SET', probe, '1' }, { 'PEXPIRE', probe, '1000' }, { 'PTTL', probe }, { 'HGET', probe, 'f' }, { 'HEXISTS', probe, 'f' }, { 'HMGET', probe, 'f' },
     { 'HGETALL', probe }, { 'HKEYS', probe }, { 'HLEN', probe }, { 'HSTRLEN', probe, 'f' }, { 'HSET', probe, 'f', '1' },
     { 'HSETNX', probe, 'f', '1' }, { 'HDEL', probe, 'f' }, { 'HINCRBY', probe, 'f', '1' }, { 'SADD', probe, 'm' },
-    { 'SREM', probe, 'm' }, { 'SCARD', probe }, { 'SISMEMBER', probe, 'm' }, { 'ZADD', probe, '0', 'm' }, { 'ZREM', probe, 'm' },
-    { 'ZSCORE', probe, 'm' }, { 'ZRANGE', probe, '0', '0' }, { 'ZCARD', probe }, { 'PUBLISH', probe, '' },
-    { 'XADD', probe, '*', 'f', '1' }, { 'XDEL', probe, '1-1' }, { 'XLEN', probe }, { 'XRANGE', probe, '-', '+' },
+    { 'SREM', probe, 'm' }, { 'SCARD', probe }, { 'SMEMBERS', probe }, { 'SISMEMBER', probe, 'm' }, { 'ZADD', probe, '0', 'm' }, { 'ZREM', probe, 'm' },
+    { 'ZSCORE', probe, 'm' }, { 'ZRANGE', probe, '0', '0' },
+    { 'ZRANGEBYSCORE', probe, '-inf', '0' }, { 'ZCARD', probe }, { 'PUBLISH', probe, '' },
+    { 'XADD', probe, '*', 'f', '1' }, { 'XDEL', probe, '1-1' }, { 'XLEN', probe }, { 'XRANGE', probe, '-', '+' }, { 'XREVRANGE', probe, '+', '-' },
     { 'XTRIM', probe, 'MAXLEN', '0' }, { 'XACK', probe, 'g', '1-1' }, { 'XCLAIM', probe, 'g', 'c', '0', '1-1' },
     { 'XPENDING', probe, 'g' }, { 'XREADGROUP', 'GROUP', 'g', 'c', 'STREAMS', probe, '>' },
-    { 'XGROUP', 'CREATE', probe, 'g', '0' }, { 'XINFO', 'GROUPS', probe }, { 'DEL', probe },
+    { 'XGROUP', 'CREATE', probe, 'g', '0' }, { 'XGROUP', 'SETID', probe, 'g', '0' },
+    { 'XGROUP', 'DELCONSUMER', probe, 'g', 'c' }, { 'XINFO', 'GROUPS', probe }, { 'XINFO', 'CONSUMERS', probe, 'g' },
+    { 'XINFO', 'STREAM', probe }, { 'DEL', probe },
   }
   local refused, names = {}, {}
   for i = 1, #calls do
@@ -35,4 +38,4 @@ local function keyrail_check()
   return { refused, names }
 end
 
-redis.register_function{ function_name = 'keyrail_1_check', callback = keyrail_check, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_2_check', callback = keyrail_check, flags = { 'allow-oom' } }

@@ -1,20 +1,16 @@
--- keyrail_1_commit: settles the head with its effects, and reads on.
+-- keyrail_2_commit: settles the head with its effects, and reads on.
 --
 -- Keys:      the partition's streams
--- Arguments: scope, collection, group, key, token, place of the stream, how many to read, release (1 or 0), trims (1 or
---            0), n, the n ids that it settles; number of puts, name and value of each; number of removals, their names;
+-- Arguments: scope, collection, group, key, token, place of the stream, how many to read, release (1 or 0), what is
+--            kept, n, the n ids that it settles; number of puts, name and value of each; number of removals, their names;
 --            number of emits, eight values of each: category, key, key field, id, type, version, headers, data
 -- Answer:    OK, more, released, place, entries; FENCED; NOT_HEAD and the head or ''; REFUSED and why
 -- Prevents:  effects of an owner that lost its lease, or of an entry that is not the head or was settled already: state,
 --            emits and settlement go together or not at all.
 
-local EMIT_FIELDS = 8
--- A stream that never runs dry is trimmed once in so many entries.
-local TRIM_EVERY = 256
-
 local function keyrail_commit(keys, args)
   local scope, collection, group, key, token = args[1], args[2], args[3], args[4], args[5]
-  local place, max, release, trims = tonumber(args[6]), tonumber(args[7]), args[8] == '1', args[9] == '1'
+  local place, max, release, keeps = tonumber(args[6]), tonumber(args[7]), args[8] == '1', retention_of(args[9])
   local stream = keys[place]
 
   -- Checks.
@@ -60,12 +56,7 @@ local function keyrail_commit(keys, args)
     if added > 0 then redis.pcall('SADD', states_name(collection, group), key) end
   end
   if #removals > 0 then call_in_chunks({ 'HDEL', state }, removals, 1) end
-  for emit = 0, emits - 1 do
-    local e = at + emit * EMIT_FIELDS
-    redis.call('XADD', OUTBOX, '*', 'category', args[e + 1], 'key', args[e + 2], 'key_field', args[e + 3],
-      'id', args[e + 4], 'type', args[e + 5], 'version', args[e + 6], 'headers', args[e + 7], 'data', args[e + 8])
-  end
-  if emits > 0 then redis.call('PUBLISH', OUTBOX, '') end
+  emit_all(args, at, emits)
   call_in_chunks({ 'XACK', stream, group }, ids, 1)
   redis.call('DEL', attempts_name(scope, group))
 
@@ -73,7 +64,7 @@ local function keyrail_commit(keys, args)
   local remains = #pending > n
   local more, from, entries, dry = true, 0, {}, false
   if max > 0 and not remains then
-    from, entries = read_first(keys, collection == PM and place % #keys + 1 or 1, group, token, max)
+    from, entries = read_in_turn(keys, collection, group, key, token, max)
     more = #entries == max
     dry = #entries == 0
   elseif max > 0 and place == 1 and collection ~= PM then
@@ -86,7 +77,7 @@ local function keyrail_commit(keys, args)
   local released = false
   if dry then
     local there = existing(keys)
-    dry = run_dry(there, collection, group, key, trims)
+    dry = run_dry(there, collection, group, key, keeps)
     more = not dry
     if dry and release then
       redis.call('DEL', lease_name(scope, group))
@@ -94,11 +85,11 @@ local function keyrail_commit(keys, args)
       for i = 1, #there do redis.pcall('XGROUP', 'DELCONSUMER', there[i], group, token) end
       released = true
     end
-  elseif trims then
+  else
     local _, sequence = id_parts(ids[n])
-    if sequence % TRIM_EVERY < n then trim(stream) end
+    if sequence % TRIM_EVERY < n then trim(stream, keeps) end
   end
   return { OK, more and 1 or 0, released and 1 or 0, from, entries }
 end
 
-redis.register_function{ function_name = 'keyrail_1_commit', callback = keyrail_commit, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_2_commit', callback = keyrail_commit, flags = { 'allow-oom' } }

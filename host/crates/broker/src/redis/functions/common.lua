@@ -1,7 +1,7 @@
 -- What every function shares: the first value of an answer, time, ids, the fence.
 
 -- Stands first in every answer; redis/decode.rs knows them.
-local OK, FENCED, NOT_HEAD, REFUSED, HELD, HALTED = 0, 1, 2, 3, 4, 5
+local OK, FENCED, NOT_HEAD, REFUSED, HELD, HALTED, PAUSED = 0, 1, 2, 3, 4, 5, 6
 -- Values in one `unpack`, and rows in one read. Lua's stack ends a little above 8,000; 1,000 is our own limit.
 local CHUNK, PAGE = 800, 500
 
@@ -36,6 +36,15 @@ end
 local function id_after(id)
   local epoch, sequence = id_parts(id)
   return text(epoch) .. '-' .. text(sequence + 1)
+end
+
+-- A category has no colon, so it is what stands before the first one.
+local function category_of_stream(stream) return string.match(stream, '^[^:]+') end
+
+-- How long settled entries are kept, from one argument: how many, and how old in ms.
+local function retention_of(argument)
+  local entries, age = string.match(argument, '^(%d+) (%d+)$')
+  return { entries = tonumber(entries), age = tonumber(age) }
 end
 
 local function exists(key) return redis.call('EXISTS', key) == 1 end

@@ -1,7 +1,7 @@
--- keyrail_1_halt: lets a partition stand still on its head, and gives the lease up.
+-- keyrail_2_halt: lets a partition stand still on its head, and gives the lease up.
 --
 -- Keys:      the partition's streams
--- Arguments: scope, collection, group, key, token, place of the stream, id, the record
+-- Arguments: scope, collection, group, key, token, place of the stream, id, the record, failed tries, error
 -- Answer:    OK; FENCED; NOT_HEAD and the head or ''; REFUSED and why
 -- Prevents:  a partition that is halted and owned, or halted by an owner that lost its lease.
 
@@ -16,7 +16,7 @@ local function keyrail_halt(keys, args)
   if failure(redis.pcall('SCARD', halted)) then return { REFUSED, halted .. ' is not a set' } end
 
   redis.call('DEL', halt)
-  redis.call('HSET', halt, 'stream', stream, 'id', id, 'record', args[8])
+  redis.call('HSET', halt, 'stream', stream, 'id', id, 'record', args[8], 'attempts', args[9], 'error', args[10])
   redis.call('SADD', halted, key)
   redis.pcall('ZREM', ready_name(collection, group), key)
   redis.call('DEL', lease_name(scope, group))
@@ -24,4 +24,4 @@ local function keyrail_halt(keys, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_1_halt', callback = keyrail_halt, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_2_halt', callback = keyrail_halt, flags = { 'allow-oom' } }

@@ -3,6 +3,7 @@
 local PM = '__pm__'
 local EPOCH, GENERATION, CATALOG = '__epoch__', '__generation__', '__catalog__'
 local OUTBOX, ABANDONED = '__outbox__', '__outbox_abandoned__'
+local AUDIT, PAUSED_CATEGORIES = '__audit__', '__paused__'
 -- Fields of `{category}:__groups__` that are no groups.
 local KEY_FIELD, BACKFILL = '__key_field__', '__backfill__'
 
@@ -19,3 +20,9 @@ local function ready_name(collection, group) return collection .. ':__behind__:'
 local function halted_name(collection, group) return collection .. ':__halted__:' .. group end
 local function owners_name(collection, group) return collection .. ':__owners__:' .. group end
 local function states_name(collection, group) return collection .. ':__states__:' .. group end
+local function turns_name(collection, group) return collection .. ':__turns__:' .. group end
+local function entry_attempts_name(category, group) return category .. ':__attempts__:' .. group end
+local function waiting_name(category, group) return category .. ':__waiting__:' .. group end
+local function paused_name(category) return category .. ':__paused__' end
+local function dlqs_name(category) return category .. ':__dlqs__' end
+local function dlq_name(category, key) return (key == '' and category or scope_name(category, key)) .. ':dlq' end

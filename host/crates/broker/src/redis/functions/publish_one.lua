@@ -43,11 +43,14 @@ local function category_of(category, cache)
   return known
 end
 
+-- A group's ready set tells whether it reads the category's keys, or is a process manager.
+local function collection_of_group(known, i, category)
+  return known.ready[i] == ready_name(category, known.groups[i]) and category or PM
+end
+
 -- Whether the key stands still for a group: then nobody is to be woken. Asked only when the key is not ready already.
 local function is_halted(known, i, category, key)
-  local group = known.groups[i]
-  local collection = known.ready[i] == ready_name(category, group) and category or PM
-  return redis.pcall('SISMEMBER', halted_name(collection, group), key) == 1
+  return redis.pcall('SISMEMBER', halted_name(collection_of_group(known, i, category), known.groups[i]), key) == 1
 end
 
 -- The epoch of the stream's last id: the index was lost, or an older one was restored.
@@ -83,17 +86,23 @@ local function begin(stream, epoch, event, at)
   return redis.pcall(unpack(call))
 end
 
--- A stream that begins anew has nothing to do with what an earlier one of that name left behind.
-local function forget(stream, category, key, known)
+-- A stream that begins anew has nothing to do with what an earlier one of that name left behind. A group that stood
+-- still on it joins those that are to be woken.
+local function forget(stream, category, key, known, wake)
   for i = 1, #known.groups do
-    if known.ready[i] == ready_name(category, known.groups[i]) then
-      local scope = scope_name(category, key)
-      if redis.pcall('HGET', attempts_name(scope, known.groups[i]), 'stream') == stream then
-        redis.call('DEL', attempts_name(scope, known.groups[i]))
+    local group = known.groups[i]
+    if key == '' then
+      redis.call('DEL', entry_attempts_name(category, group), waiting_name(category, group))
+    else
+      local collection = collection_of_group(known, i, category)
+      local scope = scope_name(collection, key)
+      if redis.pcall('HGET', attempts_name(scope, group), 'stream') == stream then
+        redis.call('DEL', attempts_name(scope, group))
       end
-      if redis.pcall('HGET', halt_name(scope, known.groups[i]), 'stream') == stream then
-        redis.call('DEL', halt_name(scope, known.groups[i]))
-        redis.pcall('SREM', halted_name(category, known.groups[i]), key)
+      if redis.pcall('HGET', halt_name(scope, group), 'stream') == stream then
+        redis.call('DEL', halt_name(scope, group))
+        redis.pcall('SREM', halted_name(collection, group), key)
+        wake[#wake + 1] = known.ready[i]
       end
     end
   end
@@ -123,6 +132,9 @@ local function publish_one(event, cache, now)
     stream = scope_name(category, key)
   elseif key ~= '' then
     return UNWRITABLE, 'category ' .. category .. ' is not partitioned, and the event has a key'
+  elseif event.backfill then
+    -- Nothing would read it: such a category promises no order, so it has no second lane.
+    return UNWRITABLE, 'category ' .. category .. ' is not partitioned, so it has no backfill lane'
   end
   if event.backfill then
     stream = stream .. ':' .. known.word
@@ -170,13 +182,15 @@ local function publish_one(event, cache, now)
       if failure(id) then return UNWRITABLE, stream .. ': ' .. failure(id) end
       redis.call('HSET', known.index, field, epoch)
       if field ~= key and key ~= '' then redis.call('HSETNX', known.index, key, '0') end
-      if key ~= '' then forget(stream, category, key, known) end
+      forget(stream, category, key, known, wake)
     end
   end
   for i = 1, #wake do
     redis.call('ZADD', wake[i], 'NX', '0', key)
     redis.call('PUBLISH', wake[i], key)
   end
+  -- Without a key there is only "look", and no set that says who has been told.
+  for i = 1, key == '' and #known.ready or 0 do redis.call('PUBLISH', known.ready[i], '') end
   if seen then redis.call('SET', seen, id, 'PX', text(math.min(event.window, WINDOW_MAX))) end
   return PUBLISHED, id
 end

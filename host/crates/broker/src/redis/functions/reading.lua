@@ -83,17 +83,43 @@ local function read_new(stream, group, consumer, max)
   return reply and reply[1][2] or {}
 end
 
--- New entries of the first stream, from `first` on and round, that has any: its place in the list, and the entries.
+-- How many of a partition's streams are primary ones; they stand before the backfill lanes, which have a third segment.
+local function primaries_of(streams)
+  local n = 0
+  while n < #streams and not string.find(streams[n + 1], ':.*:') do n = n + 1 end
+  return n
+end
+
+-- New entries of the first stream that has any: its place in the list, and the entries. All primary streams come before
+-- any backfill lane; within the two, those behind the place `last` (0 for none) come first, so that each has its turn.
 -- Only one stream is ever read at a time, so that there is one head.
-local function read_first(streams, first, group, consumer, max)
-  for step = 0, #streams - 1 do
-    local i = (first - 1 + step) % #streams + 1
-    if step == 0 or exists(streams[i]) then
+local function read_first(streams, last, group, consumer, max)
+  local primaries = primaries_of(streams)
+  for step = 1, #streams do
+    local base, count, turn = 0, primaries, step
+    if step > primaries then
+      base, count, turn = primaries, #streams - primaries, step - primaries
+    end
+    local from = (last > base and last <= base + count) and last - base or 0
+    local i = base + (from + turn - 1) % count + 1
+    if step == 1 or exists(streams[i]) then
       local entries = read_new(streams[i], group, consumer, max)
       if #entries > 0 then return i, entries end
     end
   end
   return 0, {}
+end
+
+-- As read_first. Whose turn it is among a process manager's streams outlives its owner; a turn that is lost costs fairness
+-- only, so nothing here may fail.
+local function read_in_turn(streams, collection, group, key, consumer, max)
+  if collection ~= PM then return read_first(streams, 0, group, consumer, max) end
+  local turns = turns_name(collection, group)
+  local last = redis.pcall('HGET', turns, key)
+  last = type(last) == 'string' and tonumber(last) or 0
+  local i, entries = read_first(streams, last, group, consumer, max)
+  if i > 0 and i ~= last then redis.pcall('HSET', turns, key, text(i)) end
+  return i, entries
 end
 
 -- The group's row of XINFO GROUPS, by field; nil without group. The stream exists.
@@ -119,34 +145,15 @@ local function has_new(stream, group)
   return #redis.call('XRANGE', stream, after, '+', 'COUNT', 1) > 0
 end
 
--- Deletes what every registered group of the category has settled. A group that is registered and was never made on this
--- stream still needs all of it.
-local function trim(stream)
-  local category = string.match(stream, '^[^:]+')
-  local fields = redis.pcall('HGETALL', groups_name(category))
-  if failure(fields) or #fields == 0 then return end
-  local infos, rows = {}, redis.call('XINFO', 'GROUPS', stream)
-  for i = 1, #rows do
-    local info = {}
-    for j = 1, #rows[i], 2 do info[rows[i][j]] = rows[i][j + 1] end
-    infos[info.name] = info
+-- Puts `emits` events into the outbox; their values follow the place `at` in the arguments.
+local EMIT_FIELDS = 8
+local function emit_all(args, at, emits)
+  for emit = 0, emits - 1 do
+    local e = at + emit * EMIT_FIELDS
+    redis.call('XADD', OUTBOX, '*', 'category', args[e + 1], 'key', args[e + 2], 'key_field', args[e + 3],
+      'id', args[e + 4], 'type', args[e + 5], 'version', args[e + 6], 'headers', args[e + 7], 'data', args[e + 8])
   end
-  local lowest
-  for i = 1, #fields, 2 do
-    local group = fields[i]
-    if group ~= KEY_FIELD and group ~= BACKFILL then
-      local info = infos[group]
-      if not info then return end
-      local needs
-      if info.pending > 0 then
-        needs = redis.call('XPENDING', stream, group)[2]
-      else
-        needs = id_after(info['last-delivered-id'])
-      end
-      if not lowest or id_less(needs, lowest) then lowest = needs end
-    end
-  end
-  if lowest then redis.call('XTRIM', stream, 'MINID', '=', lowest) end
+  if emits > 0 then redis.call('PUBLISH', OUTBOX, '') end
 end
 
 -- Those of a partition's streams that are there.
@@ -160,14 +167,12 @@ end
 
 -- Nothing new is left on these streams, all of which exist: unless something is pending, the key leaves the ready set.
 -- False when something is.
-local function run_dry(there, collection, group, key, trims)
+local function run_dry(there, collection, group, key, keeps)
   for i = 1, #there do
     if has_pending(there[i], group) then return false end
   end
   redis.pcall('ZREM', ready_name(collection, group), key)
-  if trims then
-    for i = 1, #there do trim(there[i]) end
-  end
+  for i = 1, #there do trim(there[i], keeps) end
   return true
 end
 
@@ -226,9 +231,9 @@ end
 -- Fills up after pending entries, or reads the first new ones: answers whether there may be more. New entries only join
 -- pending ones of the first stream of a key: a backfill lane, and a process manager's streams, are drained first, so that
 -- the primary lane goes before backfill and no stream of a correlation starves another.
-local function fill(segments, total, streams, collection, group, token, max)
+local function fill(segments, total, streams, collection, group, key, token, max)
   if total == 0 then
-    local i, entries = read_first(streams, 1, group, token, max)
+    local i, entries = read_in_turn(streams, collection, group, key, token, max)
     if #entries > 0 then
       segments[1], segments[2] = i, entries
     end

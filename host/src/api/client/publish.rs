@@ -1,87 +1,24 @@
-//! Talking to the host that serves a socket.
+//! Publishing through the host.
 //!
-//! Publishing sends chunk after chunk, each a request of its own: the next only when the one before is answered in full,
-//! so the order of lines is the order of publishing. A request that breaks off is not repeated here: the caller says how
-//! far it got, and publishing the input again is harmless because ids are remembered.
-
-use std::error::Error as _;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+//! Chunk after chunk, each a request of its own: the next only when the one before is answered in full, so the order of
+//! lines is the order of publishing. A request that breaks off is not repeated here: the caller says how far it got, and
+//! publishing the input again is harmless because ids are remembered.
 
 use bytes::Bytes;
-use keyrail_broker::Backlog;
-use reqwest::{Method, RequestBuilder, Response, Url};
-use serde::de::DeserializeOwned;
+use reqwest::Method;
 use tokio::sync::mpsc;
 
-use super::wire::{ErrorBody, ErrorKind, PublishLine, RegisterAnswer, RegisterRequest};
+use super::super::wire::PublishLine;
+use super::Client;
 use crate::access::AccessError;
-use crate::config::{ApiConfig, PublishConfig};
-use crate::service::{
-    CatalogView, LineSplitter, LineText, Outcome, Page, PublishOptions, RawLine, Registered, Registration, Report, Row,
-    State, Stop, StopKind,
-};
+use crate::service::{LaneName, LineSplitter, LineText, Outcome, PublishOptions, RawLine, Report, Stop, StopKind};
 
 /// Lines of an answer are short; a longer one is no answer of ours.
 const ANSWER_LINE_MAX_BYTES: usize = 1 << 20;
 /// Empty lines are sent along to keep the count, up to this many in a row.
 const GAP_MAX: u64 = 1_000;
 
-/// A client of one socket.
-#[derive(Debug)]
-pub struct Client {
-    socket: PathBuf,
-    http: reqwest::Client,
-    chunk_max_bytes: usize,
-    line_max_bytes: usize,
-}
-
 impl Client {
-    /// For this socket. Nothing is sent yet.
-    pub fn new(socket: &Path, api: &ApiConfig, publish: &PublishConfig) -> Result<Self, AccessError> {
-        let http = reqwest::Client::builder()
-            .unix_socket(socket)
-            .read_timeout(Duration::from_millis(api.answer_timeout_ms))
-            .build()
-            .map_err(|error| AccessError::Failed(format!("cannot make an HTTP client: {error}")))?;
-        let (chunk_max_bytes, line_max_bytes) = (api.chunk_max_bytes, publish.line_max_bytes);
-        Ok(Self { socket: socket.into(), http, chunk_max_bytes, line_max_bytes })
-    }
-
-    /// Registers handlers that were checked here.
-    pub async fn register(&self, handlers: Vec<Registration>) -> Result<Vec<Registered>, AccessError> {
-        let request = self.request(Method::POST, "/v1/register", &[])?.json(&RegisterRequest { handlers });
-        Ok(self.answer::<RegisterAnswer>(request).await?.handlers)
-    }
-
-    /// One page of partitions.
-    pub async fn partitions(&self, category: Option<&str>, cursor: Option<&str>) -> Result<Page<Row>, AccessError> {
-        let mut query = vec![];
-        query.extend(category.map(|category| ("category", category)));
-        query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        self.answer(self.request(Method::GET, "/v1/partitions", &query)?).await
-    }
-
-    /// One page of a group's states.
-    pub async fn states(&self, group: &str, cursor: Option<&str>) -> Result<Page<State>, AccessError> {
-        let query: Vec<_> = cursor.map(|cursor| ("cursor", cursor)).into_iter().collect();
-        let mut url = url("/v1/states", &query)?;
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.push(group);
-        }
-        self.answer(self.http.get(url)).await
-    }
-
-    /// What is left to do.
-    pub async fn backlog(&self) -> Result<Backlog, AccessError> {
-        self.answer(self.request(Method::GET, "/v1/backlog", &[])?).await
-    }
-
-    /// What is registered.
-    pub async fn catalog(&self) -> Result<CatalogView, AccessError> {
-        self.answer(self.request(Method::GET, "/v1/catalog", &[])?).await
-    }
-
     /// Publishes lines until they end or something stops it.
     pub async fn publish(
         &self,
@@ -166,7 +103,8 @@ impl Client {
         let mut query = vec![("first_line", first_line.as_str())];
         query.extend(options.skip_bad.then_some(("skip_bad", "true")));
         query.extend(options.no_dedupe.then_some(("no_dedupe", "true")));
-        let request = self.request(Method::POST, "/v1/publish", &query)?.body(body_of(chunk));
+        query.extend((options.lane != LaneName::default()).then_some(("lane", options.lane.as_str())));
+        let request = self.at(Method::POST, &["publish"], &query)?.body(body_of(chunk));
         let mut response = self.send(request).await?;
         let mut splitter = LineSplitter::new(1, ANSWER_LINE_MAX_BYTES);
         while let Some(part) = response.chunk().await.map_err(|error| self.broken(&error))? {
@@ -196,68 +134,6 @@ impl Client {
         }
         Err(self.unreadable("it was cut off"))
     }
-
-    fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> Result<RequestBuilder, AccessError> {
-        Ok(self.http.request(method, url(path, query)?))
-    }
-
-    async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, AccessError> {
-        let response = self.send(request).await?;
-        let body = response.bytes().await.map_err(|error| self.broken(&error))?;
-        serde_json::from_slice(&body).map_err(|error| self.unreadable(&error.to_string()))
-    }
-
-    /// The answer, if it is a good one.
-    async fn send(&self, request: RequestBuilder) -> Result<Response, AccessError> {
-        let response = request.send().await.map_err(|error| self.broken(&error))?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let status = response.status();
-        let body = response.bytes().await.map_err(|error| self.broken(&error))?;
-        let Ok(body) = serde_json::from_slice::<ErrorBody>(&body) else {
-            return Err(self.unreadable(&format!("status {status}")));
-        };
-        Err(match body.kind {
-            ErrorKind::Unavailable => AccessError::Unavailable(body.error),
-            ErrorKind::Refused if !body.refused.is_empty() => AccessError::Refused(body.refused),
-            ErrorKind::Refused | ErrorKind::Unknown | ErrorKind::Failed => AccessError::Failed(body.error),
-        })
-    }
-
-    fn broken(&self, error: &reqwest::Error) -> AccessError {
-        let socket = self.socket.display();
-        if error.is_connect() {
-            return AccessError::Unavailable(format!(
-                "no host answers on the socket {socket}; start it with keyrail run"
-            ));
-        }
-        if error.is_timeout() {
-            return AccessError::Unavailable(format!(
-                "the host on the socket {socket} does not answer; look at its log, or raise api.answer_timeout_ms"
-            ));
-        }
-        let mut cause = error.source();
-        let mut text = error.to_string();
-        while let Some(inner) = cause {
-            text = inner.to_string();
-            cause = inner.source();
-        }
-        AccessError::Unavailable(format!("the connection to the host on the socket {socket} broke off: {text}"))
-    }
-
-    fn unreadable(&self, why: &str) -> AccessError {
-        AccessError::Failed(format!(
-            "the answer of the host on the socket {} cannot be read: {why}; is it another release?",
-            self.socket.display()
-        ))
-    }
-}
-
-/// The name of the host in it means nothing: the socket is the host.
-fn url(path: &str, query: &[(&str, &str)]) -> Result<Url, AccessError> {
-    Url::parse_with_params(&format!("http://keyrail{path}"), query)
-        .map_err(|error| AccessError::Failed(format!("cannot make a URL: {error}")))
 }
 
 fn length(line: &RawLine) -> usize {

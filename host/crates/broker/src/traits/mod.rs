@@ -1,4 +1,12 @@
 //! What a broker is to the engine. Each trait is one concern; [`Broker`] is all of them.
+//!
+//! Here is what an owner needs. [`operate`] is for operators, [`shared`] for categories that are not partitioned,
+//! [`members`] for who is there, [`housekeeping`] for what nobody waits for.
+
+pub(crate) mod housekeeping;
+pub(crate) mod members;
+pub(crate) mod operate;
+pub(crate) mod shared;
 
 use std::sync::Arc;
 
@@ -7,11 +15,15 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use keyrail_ordering::{
     AttemptsRecord, Capabilities, Catalog, CategoryName, Effects, Entry, EntryId, EntryRef, Event, Generation,
-    GroupName, HaltRecord, Key, Lane, Lease, OwnerId, PartitionId, PartitionSpec, StreamId,
+    GroupName, HaltRecord, Key, Lane, Lease, Member, OwnerId, PartitionId, PartitionSpec, Role, StreamId,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{AcquireError, Error, FencedError, PublishError};
+use housekeeping::Housekeeping;
+use members::Members;
+use operate::Operate;
+use shared::SharedLog;
 
 /// A validated event on its way into a stream.
 #[derive(Debug, Clone)]
@@ -58,13 +70,49 @@ pub enum ReadySource {
         /// The group.
         group: GroupName,
     },
+    /// A category that is not partitioned: there are no keys, only a [`Bell::Look`] when it got an event.
+    Shared {
+        /// The group.
+        group: GroupName,
+        /// The category.
+        category: CategoryName,
+    },
 }
 
 impl ReadySource {
     /// The group.
     pub fn group(&self) -> &GroupName {
         match self {
-            Self::Category { group, .. } | Self::ProcessManager { group } => group,
+            Self::Category { group, .. } | Self::ProcessManager { group } | Self::Shared { group, .. } => group,
+        }
+    }
+
+    /// Where a registered handler's work is listed. None for a handler that is not.
+    pub fn of_handler(catalog: &Catalog, group: &GroupName) -> Vec<Self> {
+        let Some(handler) = catalog.handlers.get(group) else { return vec![] };
+        let group = group.clone();
+        if handler.metadata.role == Role::ProcessManager {
+            return vec![Self::ProcessManager { group }];
+        }
+        let source = |category: &CategoryName| {
+            let partitioned = catalog.categories.get(category).is_some_and(|entry| entry.key_field.is_some());
+            let (group, category) = (group.clone(), category.clone());
+            if partitioned { Self::Category { group, category } } else { Self::Shared { group, category } }
+        };
+        handler.metadata.categories().into_iter().map(source).collect()
+    }
+
+    /// The partition of a key that this source lists. None for a source without keys, or of a handler that is not
+    /// registered.
+    pub fn partition(&self, catalog: &Catalog, key: Key) -> Option<PartitionSpec> {
+        match self {
+            Self::Category { group, category } => Some(PartitionSpec::of_key(group.clone(), category.clone(), key)),
+            Self::ProcessManager { group } => {
+                let handler = catalog.handlers.get(group)?;
+                let categories = handler.metadata.categories();
+                Some(PartitionSpec::of_correlation(group.clone(), categories, key))
+            }
+            Self::Shared { .. } => None,
         }
     }
 }
@@ -79,8 +127,15 @@ pub enum Bell {
         /// The key, or the correlation value.
         key: Key,
     },
+    /// Look through this source: keys were added without being named, or an event that has no key.
+    Look {
+        /// Which.
+        source: ReadySource,
+    },
     /// Records were added to the outbox.
     Outbox,
+    /// A member joined, left, or said that it leaves.
+    Members,
     /// Bells may have been lost (a reconnect): look through everything.
     Lost,
 }
@@ -95,6 +150,9 @@ pub struct ReadySet {
     pub keys: Vec<Key>,
     /// Where to go on; none at the end.
     pub next: Option<u64>,
+    /// How long until the first of the keys that were passed over may be due: its lease lapses unless it is renewed, or
+    /// its next try is due. None if none was passed over.
+    pub due_ms: Option<u64>,
 }
 
 /// What an acquire brings.
@@ -117,7 +175,7 @@ pub struct Acquired {
 /// Owning partitions, and finding those that need an owner.
 #[async_trait]
 pub trait Leases: Send + Sync {
-    /// Takes the partition for `owner`, unless another holds it or it is halted. Everything pending is claimed. Reads up
+    /// Takes the partition for `owner`, unless another holds it, or it is halted or paused. Everything pending is claimed. Reads up
     /// to `take_max` entries. A head whose owner died (its lease lapsed and was not released) counts one crash.
     async fn acquire(
         &self,
@@ -134,7 +192,8 @@ pub trait Leases: Send + Sync {
     /// A renewer with a connection of its own, to be used on a thread of its own.
     fn heartbeat(&self) -> Box<dyn Heartbeat>;
 
-    /// Looks through a ready set for up to `limit` keys that are due and have no owner, from `cursor` on (0 is the start).
+    /// Looks through a ready set for up to `limit` keys that are due, not paused and without an owner, from `cursor` on (0
+    /// is the start).
     async fn ready(&self, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error>;
 
     /// Listens for the bells of these sources and of the outbox.
@@ -146,6 +205,10 @@ pub trait Leases: Send + Sync {
 pub trait Heartbeat: Send {
     /// Renews many leases in one call; answers for each whether it is still held.
     async fn renew(&mut self, leases: &[Lease], ttl_ms: u64) -> Result<Vec<bool>, Error>;
+
+    /// Tells that this member is there, for `ttl_ms` from now; answers with all that are. [`Bell::Members`] rings if it is
+    /// new, or leaves, or serves other groups than before.
+    async fn announce(&mut self, member: &Member, ttl_ms: u64) -> Result<Vec<Member>, Error>;
 }
 
 /// Entries that were read.
@@ -281,7 +344,7 @@ pub struct StateRow {
 /// What is left to do in the whole fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Backlog {
-    /// Partitions in the ready sets.
+    /// Partitions in the ready sets, those that are paused too; and unsettled entries of categories without partitions.
     pub ready: u64,
     /// Records in the outbox.
     pub outbox: u64,
@@ -310,12 +373,14 @@ pub trait Inspect: Send + Sync {
         limit: usize,
     ) -> Result<(Vec<StateRow>, Option<u64>), Error>;
 
-    /// What is left to do for these sources.
+    /// What is left to do for these sources. Of a category that is not partitioned, every unsettled entry counts as ready.
     async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error>;
 }
 
 /// A whole broker.
-pub trait Broker: Publish + Leases + Log + CatalogStore + Router + Inspect {
+pub trait Broker:
+    Publish + Leases + Log + SharedLog + CatalogStore + Router + Inspect + Members + Operate + Housekeeping
+{
     /// Where it is, for logs and errors; never with a password.
     fn address(&self) -> String;
 }

@@ -2,6 +2,9 @@
 //!
 //! Every answer is bounded: listings come in pages, publishing streams both ways. Errors are `{"error": …}` with a status.
 
+mod failed;
+mod operate;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,18 +13,18 @@ use std::time::Duration;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path as UrlPath, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use keyrail_broker::{Backlog, Error};
+use keyrail_broker::Backlog;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use super::publishing;
 use super::socket::{self, SocketFile};
-use super::wire::{ErrorBody, ErrorKind, PageQuery, RegisterAnswer, RegisterRequest};
+use super::wire::{ErrorKind, PageQuery, RegisterAnswer, RegisterRequest};
 use crate::config::ApiConfig;
-use crate::service::{self, CatalogView, Cursor, InspectError, Page, RegisterError, Row, Service};
+use crate::service::{self, CatalogView, Cursor, Page, Row, Service};
+pub(super) use failed::Failed;
 
 /// How long requests under way may go on when the server stops.
 const STOP_GRACE: Duration = Duration::from_secs(1);
@@ -109,6 +112,7 @@ fn router(service: Service, config: &ApiConfig) -> Router {
         .route("/v1/states/{group}", get(states))
         .route("/v1/backlog", get(backlog))
         .route("/v1/catalog", get(catalog))
+        .merge(operate::routes())
         .fallback(async || Failed::new(StatusCode::NOT_FOUND, ErrorKind::Unknown, "no such path; see /v1/".into()))
         .method_not_allowed_fallback(async || {
             Failed::new(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::Refused, "this path has another method".into())
@@ -131,7 +135,7 @@ async fn partitions(
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Json<Page<Row>>, Failed> {
     let Query(query) = query?;
-    let cursor = cursor_of(&query)?;
+    let cursor = parsed(query.cursor.as_deref())?;
     Ok(Json(api.service.partitions(query.category.as_deref(), cursor, api.page_max).await?))
 }
 
@@ -141,7 +145,7 @@ async fn states(
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Json<Page<service::State>>, Failed> {
     let Query(query) = query?;
-    Ok(Json(api.service.states(&group, cursor_of(&query)?, api.page_max).await?))
+    Ok(Json(api.service.states(&group, parsed(query.cursor.as_deref())?, api.page_max).await?))
 }
 
 async fn backlog(State(api): State<Arc<Api>>) -> Result<Json<Backlog>, Failed> {
@@ -152,71 +156,9 @@ async fn catalog(State(api): State<Arc<Api>>) -> Result<Json<CatalogView>, Faile
     Ok(Json(api.service.catalog().await?))
 }
 
-fn cursor_of(query: &PageQuery) -> Result<Cursor, Failed> {
-    let cursor = query.cursor.as_deref().map_or(Ok(Cursor::default()), str::parse);
+fn parsed(cursor: Option<&str>) -> Result<Cursor, Failed> {
+    let cursor = cursor.map_or(Ok(Cursor::default()), str::parse);
     cursor.map_err(|error: service::CursorError| {
         Failed::new(StatusCode::BAD_REQUEST, ErrorKind::Refused, error.to_string())
     })
-}
-
-/// A failed request.
-pub(super) struct Failed(StatusCode, ErrorBody);
-
-impl Failed {
-    pub(super) fn new(status: StatusCode, kind: ErrorKind, error: String) -> Self {
-        Self(status, ErrorBody { error, kind, refused: vec![] })
-    }
-}
-
-impl IntoResponse for Failed {
-    fn into_response(self) -> Response {
-        (self.0, Json(self.1)).into_response()
-    }
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
-        let (status, kind) = match &error {
-            Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Unavailable),
-            Error::Unusable(_) => (StatusCode::BAD_GATEWAY, ErrorKind::Unavailable),
-            Error::Refused(_) => (StatusCode::CONFLICT, ErrorKind::Failed),
-            Error::Corrupt(_) => (StatusCode::INTERNAL_SERVER_ERROR, ErrorKind::Failed),
-        };
-        Self::new(status, kind, error.to_string())
-    }
-}
-
-impl From<RegisterError> for Failed {
-    fn from(error: RegisterError) -> Self {
-        let text = error.to_string();
-        match error {
-            RegisterError::Refused(refused) => {
-                let body = ErrorBody { error: text, kind: ErrorKind::Refused, refused };
-                Self(StatusCode::UNPROCESSABLE_ENTITY, body)
-            }
-            RegisterError::Contended => Self::new(StatusCode::CONFLICT, ErrorKind::Failed, text),
-            RegisterError::Broker(error) => error.into(),
-        }
-    }
-}
-
-impl From<InspectError> for Failed {
-    fn from(error: InspectError) -> Self {
-        match error {
-            InspectError::Broker(error) => error.into(),
-            _ => Self::new(StatusCode::NOT_FOUND, ErrorKind::Unknown, error.to_string()),
-        }
-    }
-}
-
-impl From<JsonRejection> for Failed {
-    fn from(rejection: JsonRejection) -> Self {
-        Self::new(rejection.status(), ErrorKind::Refused, rejection.body_text())
-    }
-}
-
-impl From<QueryRejection> for Failed {
-    fn from(rejection: QueryRejection) -> Self {
-        Self::new(rejection.status(), ErrorKind::Refused, rejection.body_text())
-    }
 }

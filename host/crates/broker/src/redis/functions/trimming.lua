@@ -1,0 +1,56 @@
+-- Dropping what every group has settled and retention does not keep.
+
+-- A stream that never runs dry is trimmed once in so many entries.
+local TRIM_EVERY = 256
+
+-- Entries that are looked at by one trim, where retention has to look.
+local TRIM_LOOKS = 500
+
+-- Where a stream may be cut so that what is below `lowest` goes, except what is kept: the newest `entries`, and whatever
+-- is not older than `age`. Nil when nothing goes.
+local function cut_of(stream, lowest, keeps)
+  local excess = redis.call('XLEN', stream) - keeps.entries
+  if excess <= 0 then return end
+  local rows = redis.call('XRANGE', stream, '-', '(' .. lowest, 'COUNT', text(math.min(excess, TRIM_LOOKS)))
+  local oldest, cut = now_ms() - keeps.age, nil
+  for i = 1, #rows do
+    local fields, at = rows[i][2], 0
+    for j = 1, #fields, 2 do
+      if fields[j] == 'at' then at = tonumber(fields[j + 1]) or 0 end
+    end
+    if keeps.age > 0 and at >= oldest then break end
+    cut = id_after(rows[i][1])
+  end
+  return cut
+end
+
+-- Deletes what every registered group of the category has settled and retention does not keep. A group that is registered
+-- and was never made on this stream still needs all of it.
+local function trim(stream, keeps)
+  local category = category_of_stream(stream)
+  local fields = redis.pcall('HGETALL', groups_name(category))
+  if failure(fields) or #fields == 0 then return end
+  local infos, rows = {}, redis.call('XINFO', 'GROUPS', stream)
+  for i = 1, #rows do
+    local info = {}
+    for j = 1, #rows[i], 2 do info[rows[i][j]] = rows[i][j + 1] end
+    infos[info.name] = info
+  end
+  local lowest
+  for i = 1, #fields, 2 do
+    local group = fields[i]
+    if group ~= KEY_FIELD and group ~= BACKFILL then
+      local info = infos[group]
+      if not info then return end
+      local needs
+      if info.pending > 0 then
+        needs = redis.call('XPENDING', stream, group)[2]
+      else
+        needs = id_after(info['last-delivered-id'])
+      end
+      if not lowest or id_less(needs, lowest) then lowest = needs end
+    end
+  end
+  if lowest and (keeps.entries > 0 or keeps.age > 0) then lowest = cut_of(stream, lowest, keeps) end
+  if lowest then redis.call('XTRIM', stream, 'MINID', '=', lowest) end
+end

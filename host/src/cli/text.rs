@@ -1,0 +1,116 @@
+//! Text from elsewhere, and commands to be typed, as they are shown.
+
+use super::failure::one_line;
+
+/// Words that a shell takes as they are.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '%' | '+' | '=' | ',')
+}
+
+/// A word as a shell takes it.
+pub(crate) fn word(text: &str) -> String {
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.into();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A command on the head of a partition.
+pub(crate) fn head_command(verb: &str, category: &str, key: &str, group: &str) -> String {
+    format!("keyrail head {verb} {} {} --group {}", word(category), word(key), word(group))
+}
+
+/// The first characters on one line.
+pub(crate) fn cut(text: &str, max_chars: usize) -> String {
+    let line = one_line(text);
+    let mut shown: String = line.chars().take(max_chars).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// All lines, each indented, without anything that steers a terminal.
+pub(crate) fn indented(text: &str) -> String {
+    let shown =
+        |line: &str| format!("    {}", line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>());
+    text.trim_end().lines().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON over several lines. Works on the text, so that numbers and the order of names stay as they are.
+pub(crate) fn pretty_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 2);
+    let mut depth = 0_usize;
+    let mut in_text = false;
+    let mut escaped = false;
+    let mut chars = json.chars().peekable();
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(c) = chars.next() {
+        if in_text {
+            out.push(c);
+            in_text = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+            continue;
+        }
+        match c {
+            c if c.is_whitespace() => {}
+            '{' | '[' => {
+                out.push(c);
+                while chars.peek().is_some_and(|next| next.is_whitespace()) {
+                    chars.next();
+                }
+                if let Some(close) = chars.next_if(|next| matches!(next, '}' | ']')) {
+                    out.push(close);
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c => {
+                in_text = c == '"';
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_a_shell() {
+        assert_eq!(word("client-7"), "client-7");
+        assert_eq!(word("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(word(""), "''");
+        assert_eq!(word("é"), "'é'");
+    }
+
+    #[test]
+    fn json_is_spread_and_nothing_else_changes() {
+        let json = r#"{"b":12345678901234567890.50,"a":{"x":[1, "},{:\"\\"],"e":{ },"l":[]}}"#;
+        let spread = "{\n  \"b\": 12345678901234567890.50,\n  \"a\": {\n    \"x\": [\n      1,\n      \"},{:\\\"\\\\\"\n    ],\n    \"e\": {},\n    \"l\": []\n  }\n}";
+        assert_eq!(pretty_json(json), spread);
+        assert_eq!(pretty_json(&pretty_json(json)), spread);
+    }
+
+    #[test]
+    fn text_from_elsewhere_does_not_steer_the_terminal() {
+        assert_eq!(indented("a\u{1b}[31m\nb\t\n"), "    a [31m\n    b");
+        assert_eq!((cut("abc", 3), cut("abcd\n", 3)), ("abc".into(), "abc…".into()));
+    }
+}

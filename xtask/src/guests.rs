@@ -22,11 +22,13 @@ struct Guest {
     socket_features: &'static [&'static str],
 }
 
-const GUESTS: [Guest; 4] = [
+const GUESTS: [Guest; 6] = [
     Guest::plain("itinerary", "itinerary"),
     Guest::plain("order-fulfilment", "order-fulfilment"),
+    Guest::plain("order-process", "order-process"),
     Guest { socket_features: &["network"], ..Guest::plain("probe", "test-guests") },
     Guest { features: &["lacks-key"], ..Guest::plain("probe-lacks-key", "test-guests") },
+    Guest { features: &["unordered"], ..Guest::plain("probe-unordered", "test-guests") },
 ];
 
 impl Guest {

@@ -3,40 +3,9 @@
 //!
 //! `shipment` in the order's state counts how often it was shipped: once, whatever was killed.
 
-use keyrail_guest::{Context, Error, Event, Result, export, handler};
+use keyrail_guest::{Context, Error, Result, export, handler};
+use order_messages::{OrderPlaced, OrderShipped, PaymentRequested};
 use serde::{Deserialize, Serialize};
-
-/// A customer ordered.
-#[derive(Debug, Clone, PartialEq, Event, Serialize, Deserialize)]
-#[event(category = "order")]
-pub struct OrderPlaced {
-    /// Which order: the key.
-    pub order_id: String,
-    /// Who ordered.
-    pub customer: String,
-    /// What it costs.
-    pub amount_cents: u64,
-}
-
-/// The customer is to pay.
-#[derive(Debug, Clone, PartialEq, Event, Serialize, Deserialize)]
-#[event(category = "payment")]
-pub struct PaymentRequested {
-    /// Which order: the key.
-    pub order_id: String,
-    /// How much.
-    pub amount_cents: u64,
-}
-
-/// The goods left.
-#[derive(Debug, Clone, PartialEq, Event, Serialize, Deserialize)]
-#[event(category = "shipment")]
-pub struct OrderShipped {
-    /// Which order: the key.
-    pub order_id: String,
-    /// What was paid.
-    pub amount_cents: u64,
-}
 
 /// The state of one order: the value `shipment`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

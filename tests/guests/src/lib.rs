@@ -1,7 +1,7 @@
 //! A handler that misbehaves as its event asks: `probe/Probe {key, mode, n}`, for the tests of limits and failures.
 //!
 //! The modes are in `modes`. With the feature `lacks-key` it declares a type without its key field, which a host must
-//! refuse to register.
+//! refuse to register; with `unordered` its category is not partitioned.
 
 use keyrail_guest::{Context, Event, Handler, Metadata, Result, export};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,8 @@ mod modes;
 
 /// What to do.
 #[derive(Debug, Clone, Event, Serialize, Deserialize)]
-#[event(category = "probe")]
+#[cfg_attr(not(feature = "unordered"), event(category = "probe"))]
+#[cfg_attr(feature = "unordered", event(category = "signal"))]
 pub struct Probe {
     /// The key.
     #[cfg_attr(feature = "lacks-key", serde(skip))]
@@ -28,6 +29,9 @@ pub struct Misbehaving;
 // By hand, because `#[handler]` would not compile what `lacks-key` declares.
 impl Handler for Misbehaving {
     fn metadata() -> Metadata {
+        if cfg!(feature = "unordered") {
+            return Metadata::event_handler("probe-unordered", env!("CARGO_PKG_VERSION")).handles::<Probe>();
+        }
         Metadata::event_handler("probe", env!("CARGO_PKG_VERSION")).handles::<Probe>().sequential_by("key")
     }
 

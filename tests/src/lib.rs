@@ -3,9 +3,15 @@
 //! They run the binary that `cargo xtask test` built and the components beside it, as a user would.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
+pub mod chaos;
 pub mod flights;
 pub mod host;
+pub mod intercept;
+pub mod native;
 pub mod orders;
+pub mod proxy;
+pub mod simulation;
+pub mod world;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,15 +24,22 @@ use serde_json::Value;
 /// The longest that any condition is waited for.
 pub const DEADLINE: Duration = Duration::from_mins(3);
 
-/// The folder of cargo's profile: where test binaries' `deps` lie, and the `keyrail` binary.
+/// The folder of cargo's profile: where the `keyrail` binary lies, this one if it is none of a test, and `deps` with those.
 fn profile_dir() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.ancestors().find(|folder| folder.ends_with("deps")).and_then(Path::parent).unwrap().to_path_buf()
+    let this = std::env::current_exe().unwrap();
+    let folder = this.parent().unwrap();
+    let folder = if folder.ends_with("deps") { folder.parent().unwrap() } else { folder };
+    folder.to_path_buf()
 }
 
 /// The `keyrail` binary.
 pub fn keyrail() -> PathBuf {
     present(profile_dir().join("keyrail"))
+}
+
+/// The `native-host` binary.
+pub fn native_host() -> PathBuf {
+    present(profile_dir().join("native-host"))
 }
 
 /// A built component, by its name.

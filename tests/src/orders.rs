@@ -28,3 +28,14 @@ pub fn assert_shipped_once(broker: &str, count: usize) {
         assert_eq!(state["shipment"]["shipped"], 1, "order {key}: {state}");
     }
 }
+
+/// Asserts that the process manager saw each of `count` orders placed, paid and shipped once, and said so once.
+pub fn assert_completed_once(broker: &str, count: usize) {
+    let states = states(broker, "order-process");
+    for n in 0..count {
+        let key = format!("o{n}");
+        let state = states.get(&key).unwrap_or_else(|| panic!("order {key} has no process"));
+        let expected = serde_json::json!({"placed": 1, "paid": 1, "shipped": 1, "told": true, "completed": 1});
+        assert_eq!(state["process"], expected, "order {key}");
+    }
+}

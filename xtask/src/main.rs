@@ -1,4 +1,4 @@
-//! Keyrail's tasks: `cargo xtask demo | test | guests | bench`.
+//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos`.
 //!
 //! They prepare what a fresh machine lacks and say each step in one line. Only light dependencies: everybody who builds
 //! anything waits for it.
@@ -9,10 +9,12 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod chaos;
 mod demo;
 mod guests;
 mod process;
 mod redis;
+mod simulate;
 mod test;
 mod toolchain;
 mod workspace;
@@ -40,11 +42,23 @@ enum Task {
         #[arg(long, value_enum, default_value_t)]
         toolchain: toolchain::Choice,
     },
-    /// Measure events/s end to end beside what Redis itself can do, then the parts by themselves; a release build
+    /// Measure how long keys pause when owners change, events/s beside what Redis itself can do, and the parts
     Bench {
-        /// Only the end-to-end rows
-        #[arg(long)]
-        end_to_end_only: bool,
+        /// Only these
+        #[arg(long, value_enum)]
+        only: Option<bench::Only>,
+    },
+    /// Let random faults strike three hosts on a real Redis: `--faults N [--laps N] [--seed S] [--file FLIGHTS.jsonl.gz]`
+    Chaos {
+        /// Passed on to the run
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
+    /// Run the engine in a simulated world: `--seeds N [--seed FIRST] [--trace] [--mistake M]`
+    Simulate {
+        /// Passed on to the simulation
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
     },
 }
 
@@ -53,7 +67,9 @@ fn main() -> ExitCode {
         Task::Demo => demo::run(),
         Task::Test { rest } => test::run(&rest),
         Task::Guests { toolchain } => guests::build(toolchain).map(drop),
-        Task::Bench { end_to_end_only } => bench::run(end_to_end_only),
+        Task::Bench { only } => bench::run(only),
+        Task::Chaos { rest } => chaos::run(&rest),
+        Task::Simulate { rest } => simulate::run(&rest),
     };
     report(done)
 }

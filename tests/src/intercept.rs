@@ -1,0 +1,306 @@
+//! A broker between an engine and the real one, which tells a hook before each call of an owner.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use keyrail_broker::{
+    AcquireError, Acquired, AuditRow, Backlog, Bells, Broker, By, CatalogStore, Commit, Committed, DeadLetter,
+    DeliveryRef, Error, FencedError, Head, HeadAction, Heartbeat, Housekeeping, IdleStream, Inspect, Leases, Log,
+    Members, Operate, OperateError, PartitionRow, Paused, Publication, Publish, PublishError, Published, ReadySet,
+    ReadySource, Routed, Router, Rows, SharedLog, SharedSource, SharedTaken, StateRow, Taken,
+};
+use keyrail_ordering::{
+    Capabilities, Catalog, CategoryName, Effects, EntryId, EntryRef, HaltRecord, Key, Lease, Member, OwnerId,
+    PartitionId, PartitionSpec,
+};
+
+/// What an owner is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Take a partition.
+    Acquire,
+    /// Read entries.
+    Take,
+    /// Settle the head.
+    Commit,
+    /// Put a failed try on record.
+    Fail,
+    /// Stand still.
+    Halt,
+    /// Give a partition up.
+    Release,
+    /// Prolong leases; only when there are some.
+    Renew,
+    /// Move outbox records.
+    Route,
+}
+
+/// Called before each step.
+pub type Hook = Arc<dyn Fn(Step) + Send + Sync>;
+
+/// See the module.
+pub struct Intercepted {
+    inner: Arc<dyn Broker>,
+    hook: Hook,
+}
+
+impl Intercepted {
+    /// In front of this broker.
+    pub fn new(inner: Arc<dyn Broker>, hook: Hook) -> Arc<Self> {
+        Arc::new(Self { inner, hook })
+    }
+}
+
+struct InterceptedHeartbeat {
+    inner: Box<dyn Heartbeat>,
+    hook: Hook,
+}
+
+#[async_trait]
+impl Heartbeat for InterceptedHeartbeat {
+    async fn renew(&mut self, leases: &[Lease], ttl_ms: u64) -> Result<Vec<bool>, Error> {
+        if !leases.is_empty() {
+            (self.hook)(Step::Renew);
+        }
+        self.inner.renew(leases, ttl_ms).await
+    }
+    async fn announce(&mut self, member: &Member, ttl_ms: u64) -> Result<Vec<Member>, Error> {
+        self.inner.announce(member, ttl_ms).await
+    }
+}
+
+#[async_trait]
+impl Publish for Intercepted {
+    async fn publish(&self, batch: Vec<Publication>) -> Result<Vec<Result<Published, PublishError>>, Error> {
+        self.inner.publish(batch).await
+    }
+}
+
+#[async_trait]
+impl Leases for Intercepted {
+    async fn acquire(
+        &self,
+        partition: Arc<PartitionSpec>,
+        owner: &OwnerId,
+        ttl_ms: u64,
+        take_max: usize,
+    ) -> Result<Acquired, AcquireError> {
+        (self.hook)(Step::Acquire);
+        self.inner.acquire(partition, owner, ttl_ms, take_max).await
+    }
+    async fn release(&self, lease: &Lease) -> Result<(), Error> {
+        (self.hook)(Step::Release);
+        self.inner.release(lease).await
+    }
+    fn heartbeat(&self) -> Box<dyn Heartbeat> {
+        Box::new(InterceptedHeartbeat { inner: self.inner.heartbeat(), hook: self.hook.clone() })
+    }
+    async fn ready(&self, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error> {
+        self.inner.ready(source, cursor, limit).await
+    }
+    async fn bells(&self, sources: Vec<ReadySource>) -> Result<Bells, Error> {
+        self.inner.bells(sources).await
+    }
+}
+
+#[async_trait]
+impl Log for Intercepted {
+    async fn take(&self, lease: &Lease, max: usize, recover: bool) -> Result<Taken, FencedError> {
+        (self.hook)(Step::Take);
+        self.inner.take(lease, max, recover).await
+    }
+    async fn state(&self, lease: &Lease, name: &str) -> Result<Option<Bytes>, FencedError> {
+        self.inner.state(lease, name).await
+    }
+    async fn commit(&self, lease: &Lease, commit: Commit) -> Result<Committed, FencedError> {
+        (self.hook)(Step::Commit);
+        self.inner.commit(lease, commit).await
+    }
+    async fn fail(
+        &self,
+        lease: &Lease,
+        head: &EntryRef,
+        attempt: u32,
+        error: &str,
+        after_ms: u64,
+    ) -> Result<(), FencedError> {
+        (self.hook)(Step::Fail);
+        self.inner.fail(lease, head, attempt, error, after_ms).await
+    }
+    async fn halt(&self, lease: &Lease, record: &HaltRecord) -> Result<(), FencedError> {
+        (self.hook)(Step::Halt);
+        self.inner.halt(lease, record).await
+    }
+}
+
+#[async_trait]
+impl SharedLog for Intercepted {
+    async fn take_shared(
+        &self,
+        source: &SharedSource,
+        owner: &OwnerId,
+        max: usize,
+        idle_min_ms: u64,
+    ) -> Result<SharedTaken, Error> {
+        (self.hook)(Step::Take);
+        self.inner.take_shared(source, owner, max, idle_min_ms).await
+    }
+    async fn keep_shared(&self, source: &SharedSource, owner: &OwnerId, kept: &[DeliveryRef]) -> Result<(), Error> {
+        self.inner.keep_shared(source, owner, kept).await
+    }
+    async fn commit_shared(
+        &self,
+        source: &SharedSource,
+        owner: &OwnerId,
+        delivery: DeliveryRef,
+        effects: Effects,
+    ) -> Result<(), FencedError> {
+        (self.hook)(Step::Commit);
+        self.inner.commit_shared(source, owner, delivery, effects).await
+    }
+    async fn fail_shared(
+        &self,
+        source: &SharedSource,
+        owner: &OwnerId,
+        delivery: DeliveryRef,
+        error: &str,
+        after_ms: u64,
+    ) -> Result<(), FencedError> {
+        (self.hook)(Step::Fail);
+        self.inner.fail_shared(source, owner, delivery, error, after_ms).await
+    }
+    async fn return_shared(&self, source: &SharedSource, owner: &OwnerId, back: &[DeliveryRef]) -> Result<(), Error> {
+        self.inner.return_shared(source, owner, back).await
+    }
+    async fn set_aside_shared(
+        &self,
+        source: &SharedSource,
+        owner: &OwnerId,
+        delivery: DeliveryRef,
+        error: &str,
+    ) -> Result<(), FencedError> {
+        self.inner.set_aside_shared(source, owner, delivery, error).await
+    }
+}
+
+#[async_trait]
+impl CatalogStore for Intercepted {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+    async fn catalog(&self) -> Result<(Catalog, u64), Error> {
+        self.inner.catalog().await
+    }
+    async fn set_catalog(&self, catalog: &Catalog, expected: u64) -> Result<Option<u64>, Error> {
+        self.inner.set_catalog(catalog, expected).await
+    }
+}
+
+#[async_trait]
+impl Router for Intercepted {
+    async fn route(&self, max: usize, dedupe_window_ms: u64) -> Result<Routed, Error> {
+        (self.hook)(Step::Route);
+        self.inner.route(max, dedupe_window_ms).await
+    }
+}
+
+#[async_trait]
+impl Inspect for Intercepted {
+    async fn partitions(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<PartitionRow> {
+        self.inner.partitions(source, cursor, limit).await
+    }
+    async fn states(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<StateRow> {
+        self.inner.states(source, cursor, limit).await
+    }
+    async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error> {
+        self.inner.backlog(sources).await
+    }
+}
+
+#[async_trait]
+impl Members for Intercepted {
+    async fn members(&self) -> Result<Vec<Member>, Error> {
+        self.inner.members().await
+    }
+    async fn leave(&self, owner: &OwnerId) -> Result<(), Error> {
+        self.inner.leave(owner).await
+    }
+}
+
+#[async_trait]
+impl Operate for Intercepted {
+    async fn head(&self, partition: &PartitionSpec) -> Result<Option<Head>, Error> {
+        self.inner.head(partition).await
+    }
+    async fn act_on_head(
+        &self,
+        partition: &PartitionSpec,
+        head: &EntryRef,
+        action: HeadAction,
+        by: &By,
+    ) -> Result<(), OperateError> {
+        self.inner.act_on_head(partition, head, action, by).await
+    }
+    async fn halted(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<(PartitionId, HaltRecord)> {
+        self.inner.halted(source, cursor, limit).await
+    }
+    async fn pause(&self, category: &CategoryName, key: Option<&Key>, by: &By) -> Result<bool, Error> {
+        self.inner.pause(category, key, by).await
+    }
+    async fn resume(&self, category: &CategoryName, key: Option<&Key>, by: &By) -> Result<bool, Error> {
+        self.inner.resume(category, key, by).await
+    }
+    async fn paused(&self, category: &CategoryName) -> Result<Vec<Paused>, Error> {
+        self.inner.paused(category).await
+    }
+    async fn dead_letters(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        cursor: u64,
+        limit: usize,
+    ) -> Rows<DeadLetter> {
+        self.inner.dead_letters(category, key, cursor, limit).await
+    }
+    async fn redrive(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        id: EntryId,
+        by: &By,
+    ) -> Result<EntryId, OperateError> {
+        self.inner.redrive(category, key, id, by).await
+    }
+    async fn purge(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        id: EntryId,
+        by: &By,
+    ) -> Result<(), OperateError> {
+        self.inner.purge(category, key, id, by).await
+    }
+    async fn audit(&self, cursor: u64, limit: usize) -> Rows<AuditRow> {
+        self.inner.audit(cursor, limit).await
+    }
+}
+
+#[async_trait]
+impl Housekeeping for Intercepted {
+    async fn idle_streams(&self, category: &CategoryName, cursor: u64, limit: usize) -> Rows<IdleStream> {
+        self.inner.idle_streams(category, cursor, limit).await
+    }
+    async fn reap(&self, idle: &[IdleStream]) -> Result<u64, Error> {
+        self.inner.reap(idle).await
+    }
+    async fn live_partitions(&self, category: &CategoryName) -> Result<u64, Error> {
+        self.inner.live_partitions(category).await
+    }
+}
+
+impl Broker for Intercepted {
+    fn address(&self) -> String {
+        self.inner.address()
+    }
+}

@@ -36,8 +36,17 @@ pub enum Step {
     Route,
 }
 
+/// What becomes of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is done, and answered.
+    Answered,
+    /// It is done, and its answer is lost. Acquire only.
+    AnswerLost,
+}
+
 /// Called before each step.
-pub type Hook = Arc<dyn Fn(Step) + Send + Sync>;
+pub type Hook = Arc<dyn Fn(Step) -> Fate + Send + Sync>;
 
 /// See the module.
 pub struct Intercepted {
@@ -61,7 +70,7 @@ struct InterceptedHeartbeat {
 impl Heartbeat for InterceptedHeartbeat {
     async fn renew(&mut self, leases: &[Lease], ttl_ms: u64) -> Result<Vec<bool>, Error> {
         if !leases.is_empty() {
-            (self.hook)(Step::Renew);
+            let _ = (self.hook)(Step::Renew);
         }
         self.inner.renew(leases, ttl_ms).await
     }
@@ -86,11 +95,12 @@ impl Leases for Intercepted {
         ttl_ms: u64,
         take_max: usize,
     ) -> Result<Acquired, AcquireError> {
-        (self.hook)(Step::Acquire);
-        self.inner.acquire(partition, owner, ttl_ms, take_max).await
+        let fate = (self.hook)(Step::Acquire);
+        let acquired = self.inner.acquire(partition, owner, ttl_ms, take_max).await;
+        if fate == Fate::AnswerLost { Err(Error::Unavailable("the answer was lost".into()).into()) } else { acquired }
     }
     async fn release(&self, lease: &Lease) -> Result<(), Error> {
-        (self.hook)(Step::Release);
+        let _ = (self.hook)(Step::Release);
         self.inner.release(lease).await
     }
     fn heartbeat(&self) -> Box<dyn Heartbeat> {
@@ -107,14 +117,14 @@ impl Leases for Intercepted {
 #[async_trait]
 impl Log for Intercepted {
     async fn take(&self, lease: &Lease, max: usize, recover: bool) -> Result<Taken, FencedError> {
-        (self.hook)(Step::Take);
+        let _ = (self.hook)(Step::Take);
         self.inner.take(lease, max, recover).await
     }
     async fn state(&self, lease: &Lease, name: &str) -> Result<Option<Bytes>, FencedError> {
         self.inner.state(lease, name).await
     }
     async fn commit(&self, lease: &Lease, commit: Commit) -> Result<Committed, FencedError> {
-        (self.hook)(Step::Commit);
+        let _ = (self.hook)(Step::Commit);
         self.inner.commit(lease, commit).await
     }
     async fn fail(
@@ -125,11 +135,11 @@ impl Log for Intercepted {
         error: &str,
         after_ms: u64,
     ) -> Result<(), FencedError> {
-        (self.hook)(Step::Fail);
+        let _ = (self.hook)(Step::Fail);
         self.inner.fail(lease, head, attempt, error, after_ms).await
     }
     async fn halt(&self, lease: &Lease, record: &HaltRecord) -> Result<(), FencedError> {
-        (self.hook)(Step::Halt);
+        let _ = (self.hook)(Step::Halt);
         self.inner.halt(lease, record).await
     }
 }
@@ -143,7 +153,7 @@ impl SharedLog for Intercepted {
         max: usize,
         idle_min_ms: u64,
     ) -> Result<SharedTaken, Error> {
-        (self.hook)(Step::Take);
+        let _ = (self.hook)(Step::Take);
         self.inner.take_shared(source, owner, max, idle_min_ms).await
     }
     async fn keep_shared(&self, source: &SharedSource, owner: &OwnerId, kept: &[DeliveryRef]) -> Result<(), Error> {
@@ -156,7 +166,7 @@ impl SharedLog for Intercepted {
         delivery: DeliveryRef,
         effects: Effects,
     ) -> Result<(), FencedError> {
-        (self.hook)(Step::Commit);
+        let _ = (self.hook)(Step::Commit);
         self.inner.commit_shared(source, owner, delivery, effects).await
     }
     async fn fail_shared(
@@ -167,7 +177,7 @@ impl SharedLog for Intercepted {
         error: &str,
         after_ms: u64,
     ) -> Result<(), FencedError> {
-        (self.hook)(Step::Fail);
+        let _ = (self.hook)(Step::Fail);
         self.inner.fail_shared(source, owner, delivery, error, after_ms).await
     }
     async fn return_shared(&self, source: &SharedSource, owner: &OwnerId, back: &[DeliveryRef]) -> Result<(), Error> {
@@ -200,7 +210,7 @@ impl CatalogStore for Intercepted {
 #[async_trait]
 impl Router for Intercepted {
     async fn route(&self, max: usize, dedupe_window_ms: u64) -> Result<Routed, Error> {
-        (self.hook)(Step::Route);
+        let _ = (self.hook)(Step::Route);
         self.inner.route(max, dedupe_window_ms).await
     }
 }

@@ -23,6 +23,17 @@ fn int(value: redis::Value) -> i64 {
 }
 
 #[test]
+fn c002_a_lease_whose_answer_was_lost_is_given_back_at_once() {
+    let mut world = World::new();
+    // Nobody waits for this lease to lapse.
+    let host = world.host_that(LONG_LEASES, "ledger", "acquire:1:lose");
+    world.publish("order", (0..3).map(|n| Work::new("k1", n)));
+    world.wait_until_seen("ledger", "k1", 3);
+    world.assert_in_order("ledger", "k1", 3);
+    drop(host);
+}
+
+#[test]
 fn c026_a_worker_that_hangs_or_panics_loses_its_lease_and_the_event_goes_on() {
     for (mode, says) in [("hang-once", "the worker hangs"), ("panic-once", "the worker panicked")] {
         let mut world = World::new();

@@ -37,6 +37,14 @@ pub(crate) fn indented(text: &str) -> String {
     text.trim_end().lines().map(shown).collect::<Vec<_>>().join("\n")
 }
 
+/// An error whose end is a guest's backtrace (`…; in a < b < c`), one function a line.
+pub(crate) fn frames_apart(error: &str) -> String {
+    match error.rsplit_once("; in ") {
+        Some((what, frames)) => format!("{what}\n  in {}", frames.replace(" < ", "\n  called by ")),
+        None => error.into(),
+    }
+}
+
 /// JSON over several lines. Works on the text, so that numbers and the order of names stay as they are.
 pub(crate) fn pretty_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
@@ -91,6 +99,12 @@ pub(crate) fn pretty_json(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backtrace_is_shown_one_function_a_line() {
+        assert_eq!(frames_apart("wasm trap; in a::b < c"), "wasm trap\n  in a::b\n  called by c");
+        assert_eq!(frames_apart("no trace, x < y"), "no trace, x < y");
+    }
 
     #[test]
     fn words_survive_a_shell() {

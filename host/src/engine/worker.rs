@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyrail_broker::{AcquireError, Acquired, Commit, Error, FencedError};
 use keyrail_ordering::{
-    Content, Effect, Effects, Entry, EntryRef, Event, Failure, FailureKind, HaltRecord, Input, Outcome, Partition,
-    PartitionId, PartitionSpec, Policy,
+    Content, Effect, Effects, Entry, EntryRef, Event, Failure, FailureKind, Generation, HaltRecord, Input, Lease,
+    Outcome, OwnerId, Partition, PartitionId, PartitionSpec, Policy,
 };
 use keyrail_runtime::{Answer, Call, InstantiateError};
 use tracing::{debug, error, warn};
@@ -21,6 +21,9 @@ use super::holdings::Holding;
 use super::shared::Shared;
 use super::stats::count;
 use super::wants::{Wants, wants};
+
+/// How often a partition is asked for when there is no answer.
+const ACQUIRE_TRIES_MAX: u32 = 4;
 
 /// How an ownership ended, for discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,25 +43,60 @@ pub(super) async fn run(
     spec: Arc<PartitionSpec>,
     holding: Arc<Holding>,
 ) -> Ending {
-    let config = &shared.config;
-    let sent_ms = shared.machine.now_ms();
-    let acquired =
-        shared.broker.acquire(spec.clone(), &shared.owner, config.lease_ttl_ms, config.read_ahead_max + 1).await;
-    let acquired = match acquired {
+    let (acquired, deadline_ms) = match acquire(&shared, &spec).await {
         Ok(acquired) => acquired,
-        Err(AcquireError::Held { .. } | AcquireError::Halted(_) | AcquireError::Paused) => return Ending::NotOurs,
-        // It may have happened. Nobody works under that lease, so nobody renews it, and it lapses.
-        Err(AcquireError::Broker(error)) => {
-            warn!(partition = %spec.id, %error, "the partition could not be acquired");
-            return Ending::Failed;
-        }
+        Err(ending) => return ending,
     };
     count(&shared.stats.acquired);
     debug!(partition = %spec.id, generation = %acquired.lease.generation, entries = acquired.entries.len(), "acquired");
     holding.expect_by(u64::MAX);
-    holding.granted(acquired.lease.clone(), sent_ms + config.lease_ttl_ms);
+    holding.granted(acquired.lease.clone(), deadline_ms);
     Worker::new(shared.clone(), handler, holding, acquired).run().await;
     Ending::Ran
+}
+
+/// What was acquired, and until when the lease surely holds.
+///
+/// A call without an answer may have happened. Then nobody works under that lease: left alone it would lapse, and be counted as
+/// a crash of the head. So it is asked again, and a lease of our own that turns up is given back in order.
+async fn acquire(shared: &Shared, spec: &Arc<PartitionSpec>) -> Result<(Acquired, u64), Ending> {
+    let config = &shared.config;
+    let mut tries = 0;
+    loop {
+        let sent_ms = shared.machine.now_ms();
+        let acquired =
+            shared.broker.acquire(spec.clone(), &shared.owner, config.lease_ttl_ms, config.read_ahead_max + 1).await;
+        let error = match acquired {
+            Ok(acquired) => return Ok((acquired, sent_ms + config.lease_ttl_ms)),
+            Err(AcquireError::Halted(_) | AcquireError::Paused) => return Err(Ending::NotOurs),
+            Err(AcquireError::Held { holder }) => {
+                // Only after a call without an answer: the lease of a worker that hung or panicked lapses, and is a crash.
+                let own = own_generation(&holder, &shared.owner).filter(|_| tries > 0);
+                let Some(generation) = own else { return Err(Ending::NotOurs) };
+                let lease = Lease { partition: spec.clone(), owner: shared.owner.clone(), generation };
+                match shared.broker.release(&lease).await {
+                    Ok(()) => {
+                        debug!(partition = %spec.id, %generation, "a lease that nobody worked under was given back");
+                        Error::Unavailable("the lease was our own".into())
+                    }
+                    Err(error) => error,
+                }
+            }
+            Err(AcquireError::Broker(error)) => error,
+        };
+        tries += 1;
+        if tries >= ACQUIRE_TRIES_MAX || !matches!(error, Error::Unavailable(_)) || shared.stopping.is_cancelled() {
+            warn!(partition = %spec.id, %error, "the partition could not be acquired");
+            return Err(Ending::Failed);
+        }
+        shared.sleep_until(shared.machine.now_ms() + config.pause_ms).await;
+    }
+}
+
+/// The generation of a lease that `holder` names, if it is this owner's.
+fn own_generation(holder: &str, owner: &OwnerId) -> Option<Generation> {
+    let (name, generation) = holder.rsplit_once(':')?;
+    if name == owner.as_str() { generation.parse().ok().map(Generation) } else { None }
 }
 
 struct Worker {
@@ -147,7 +185,7 @@ impl Worker {
         });
         match effect {
             Effect::WakeAt(at_ms) => self.wait(at_ms).await,
-            Effect::Invoke { entry, attempt } => self.invoke(&entry, attempt).await,
+            Effect::Invoke { entry, attempt, alone } => self.invoke(&entry, attempt, alone).await,
             Effect::Commit { entry, take_max, release } => self.commit(&entry.at, take_max, release).await,
             Effect::Take { max, recover } => match self.shared.broker.take(&self.session.lease, max, recover).await {
                 Ok(taken) => Input::Taken { entries: taken.entries, attempts: taken.attempts, more: taken.more },
@@ -179,7 +217,7 @@ impl Worker {
         }
     }
 
-    async fn invoke(&mut self, entry: &Arc<Entry>, attempt: u32) -> Input {
+    async fn invoke(&mut self, entry: &Arc<Entry>, attempt: u32, alone: bool) -> Input {
         let Content::Event(event) = &entry.content else { unreachable!("only events are invoked") };
         self.effects = Effects::default();
         match wants(self.handler.metadata(), event) {
@@ -192,7 +230,10 @@ impl Worker {
         let shared = self.shared.clone();
         let holding = self.holding.clone();
         let answer = async {
-            let Ok(_slot) = shared.slots.acquire().await else {
+            // Who waits for a slot does not hang.
+            holding.expect_by(u64::MAX);
+            let slots = if alone { shared.config.executions_max as u32 } else { 1 };
+            let Ok(_slots) = shared.slots.acquire_many(slots).await else {
                 return Answer::Deferred("the engine is stopping".into());
             };
             if holding.has_lapsed(shared.machine.now_ms()) {

@@ -1,7 +1,7 @@
 //! A host process with the handlers of `keyrail_tests::native`, which can kill or stop itself right before a chosen step.
 //!
 //! `native-host URL SETTINGS HANDLERS STEP:NTH:SIGNAL|-`: SETTINGS is a JSON object of `EngineConfig`, HANDLERS are names
-//! with commas; SIGNAL is `kill` or `stop`.
+//! with commas; SIGNAL is `kill` or `stop`, or `lose` for an acquire whose answer is lost.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -13,17 +13,21 @@ use keyrail::service::{Registration, Service};
 use keyrail_broker::Broker;
 use keyrail_broker::redis::{RedisBroker, RedisSettings};
 use keyrail_ordering::OwnerId;
-use keyrail_tests::intercept::{Hook, Intercepted, Step};
+use keyrail_tests::intercept::{Fate, Hook, Intercepted, Step};
 use keyrail_tests::native::{Marking, metadata};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Kills or stops this process before the n-th such step.
 fn hook(plan: &str) -> Hook {
-    let Some((step, rest)) = plan.split_once(':') else { return Arc::new(|_| {}) };
+    let Some((step, rest)) = plan.split_once(':') else { return Arc::new(|_| Fate::Answered) };
     let (nth, what) = rest.split_once(':').unwrap();
     let nth: u64 = nth.parse().unwrap();
-    let signal = if what == "kill" { Signal::KILL } else { Signal::STOP };
+    let signal = match what {
+        "kill" => Some(Signal::KILL),
+        "stop" => Some(Signal::STOP),
+        _ => None,
+    };
     let step = match step {
         "acquire" => Step::Acquire,
         "take" => Step::Take,
@@ -36,8 +40,15 @@ fn hook(plan: &str) -> Hook {
     };
     let seen = AtomicU64::new(0);
     Arc::new(move |now| {
-        if now == step && seen.fetch_add(1, Ordering::SeqCst) + 1 == nth {
-            kill_process(getpid(), signal).unwrap();
+        if now != step || seen.fetch_add(1, Ordering::SeqCst) + 1 != nth {
+            return Fate::Answered;
+        }
+        match signal {
+            Some(signal) => {
+                kill_process(getpid(), signal).unwrap();
+                Fate::Answered
+            }
+            None => Fate::AnswerLost,
         }
     })
 }

@@ -12,6 +12,10 @@ use std::sync::Arc;
 
 use crate::{AttemptsRecord, Content, Entry, EntryId, Failure, HaltCause, HaltRecord, RetryPolicy, StreamId, Verdict};
 
+/// Deaths of hosts on one event in a row from which on it may be their cause. One death finds many events under way, and
+/// says nothing of any of them.
+const SUSPICIOUS_CRASHES: u32 = 2;
+
 /// How a partition of this handler is run.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -109,6 +113,9 @@ pub enum Effect {
         entry: Arc<Entry>,
         /// 1 for the first try.
         attempt: u32,
+        /// Let nothing else run on this host meanwhile: hosts died on this event again and again, and another death must
+        /// not be counted against events that had nothing to do with it.
+        alone: bool,
     },
     /// Settle the head with the effects of the last call.
     Commit {
@@ -341,7 +348,8 @@ impl Partition {
             }
             Content::Event(_) => {
                 self.phase = Phase::Invoking;
-                vec![Effect::Invoke { entry: head, attempt: self.attempts + 1 }]
+                let alone = self.crashes >= SUSPICIOUS_CRASHES;
+                vec![Effect::Invoke { entry: head, attempt: self.attempts + 1, alone }]
             }
         }
     }

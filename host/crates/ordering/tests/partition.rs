@@ -65,7 +65,7 @@ fn committed(entries: Vec<Arc<Entry>>) -> Input {
 
 fn invoked(effects: &[Effect]) -> (u64, u32) {
     match effects {
-        [Effect::Invoke { entry, attempt }] => (entry.at.id.sequence, *attempt),
+        [Effect::Invoke { entry, attempt, .. }] => (entry.at.id.sequence, *attempt),
         other => panic!("expected an invoke, got {other:?}"),
     }
 }
@@ -165,6 +165,23 @@ fn an_event_that_kills_its_hosts_halts() {
     let attempts = Some(record(0, 0, 2, 0));
     let input = Input::Acquired { entries: vec![entry(0)], attempts, positions: vec![], more: false };
     assert_eq!(halted(&partition.step(0, input)), (0, HaltCause::Crashed, 0));
+}
+
+#[test]
+fn an_event_that_hosts_died_on_again_and_again_runs_alone() {
+    let policy = Policy { retry: RetryPolicy { crashes_max: 9, ..policy().retry }, ..policy() };
+    for (crashes, expected) in [(0, false), (1, false), (2, true), (3, true)] {
+        let mut partition = Partition::new(policy.clone());
+        let attempts = Some(record(0, 0, crashes, 0));
+        let input = Input::Acquired { entries: vec![entry(0), entry(1)], attempts, positions: vec![], more: false };
+        let [Effect::Invoke { alone, .. }] = &partition.step(0, input)[..] else { panic!("expected an invoke") };
+        assert_eq!(*alone, expected, "{crashes} crashes");
+        partition.step(0, done());
+        let [Effect::Invoke { alone, .. }] = &partition.step(0, committed(vec![]))[..] else {
+            panic!("expected an invoke")
+        };
+        assert!(!alone, "what comes after it is not suspicious");
+    }
 }
 
 #[test]
@@ -321,7 +338,7 @@ proptest! {
             input = match effects.into_iter().next().unwrap() {
                 Effect::End => break,
                 Effect::WakeAt(at) => { now = now.max(at); Input::Tick }
-                Effect::Invoke { entry, attempt } => {
+                Effect::Invoke { entry, attempt, .. } => {
                     prop_assert_eq!(entry.at.id.sequence, settled, "runs only the oldest unsettled event");
                     prop_assert_eq!(attempt, attempts + 1);
                     let outcome = match fate {

@@ -53,7 +53,7 @@ pub(super) fn head(out: &mut impl Write, head: &HeadView, full: bool) -> io::Res
         field("paused", "yes; see keyrail paused".into())?;
     }
     if let Some(error) = &head.last_error {
-        writeln!(out, "  last error:\n{}", text::indented(error))?;
+        writeln!(out, "  last error:\n{}", text::indented(&text::frames_apart(error)))?;
     }
     if let ContentView::Event(event) = &head.content {
         self::event(out, event, full)?;

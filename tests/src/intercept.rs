@@ -273,6 +273,14 @@ impl Operate for Intercepted {
     ) -> Rows<DeadLetter> {
         self.inner.dead_letters(category, key, cursor, limit).await
     }
+    async fn dead_letter(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        id: EntryId,
+    ) -> Result<Option<DeadLetter>, Error> {
+        self.inner.dead_letter(category, key, id).await
+    }
     async fn redrive(
         &self,
         category: &CategoryName,

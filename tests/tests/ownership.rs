@@ -24,7 +24,7 @@ fn int(value: redis::Value) -> i64 {
 
 #[test]
 fn c002_a_lease_whose_answer_was_lost_is_given_back_at_once() {
-    let mut world = World::new();
+    let world = World::new();
     // Nobody waits for this lease to lapse.
     let host = world.host_that(LONG_LEASES, "ledger", "acquire:1:lose");
     world.publish("order", (0..3).map(|n| Work::new("k1", n)));

@@ -92,7 +92,7 @@ pub(super) async fn one(args: Show, access: &Access) -> Result<Exit> {
     field("tries", format!("{} failed", grouped(u64::from(letter.attempts))))?;
     field("set aside", format!("{} by {}: {}", letter.at, one_line(&letter.who), one_line(&letter.reason)))?;
     if !letter.error.is_empty() {
-        writeln!(out, "  last error:\n{}", text::indented(&letter.error))?;
+        writeln!(out, "  last error:\n{}", text::indented(&text::frames_apart(&letter.error)))?;
     }
     show_event(&mut out, &letter.event, args.full)?;
     let place = place(&letter);

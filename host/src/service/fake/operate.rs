@@ -192,6 +192,16 @@ impl Operate for FakeBroker {
         Ok(page(&letters, cursor))
     }
 
+    async fn dead_letter(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        id: EntryId,
+    ) -> Result<Option<DeadLetter>, Error> {
+        let is = |letter: &&DeadLetter| letter.category == *category && letter.key.as_ref() == key && letter.id == id;
+        Ok(self.inner().desk.letters.iter().find(is).cloned())
+    }
+
     async fn redrive(
         &self,
         category: &CategoryName,

@@ -40,15 +40,8 @@ impl Service {
     ) -> Result<DeadLetterView, OperationError> {
         let (catalog, _) = self.broker.catalog().await?;
         let (category, key, id) = letter(&catalog, category, key, id)?;
-        let mut cursor = 0;
-        loop {
-            let (rows, next) = self.broker.dead_letters(&category, key.as_ref(), cursor, PAGE_MAX).await?;
-            // Without a key the rows of a partitioned category are those of all keys, whose ids are not unique.
-            if let Some(letter) = rows.iter().find(|letter| letter.id == id && letter.key == key) {
-                return Ok(dead_letter_view(&catalog, letter));
-            }
-            let Some(next) = next else { break };
-            cursor = next;
+        if let Some(letter) = self.broker.dead_letter(&category, key.as_ref(), id).await? {
+            return Ok(dead_letter_view(&catalog, &letter));
         }
         let place = key.map_or_else(|| category.to_string(), |key| format!("{category}/{key}"));
         let text = format!("there is no dead letter {id} in {place}; see keyrail dlq list {category}");

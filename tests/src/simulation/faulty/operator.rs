@@ -94,6 +94,16 @@ impl Operate for FaultyBroker {
         self.truth().store().dead_letters(category, key, cursor, limit).await
     }
 
+    async fn dead_letter(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        id: EntryId,
+    ) -> Result<Option<DeadLetter>, Error> {
+        self.link.look("dead_letter").await?;
+        self.truth().store().dead_letter(category, key, id).await
+    }
+
     async fn redrive(
         &self,
         category: &CategoryName,

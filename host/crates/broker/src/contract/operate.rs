@@ -207,7 +207,11 @@ pub async fn a_purged_letter_is_gone_and_its_id_never_comes_again(subject: Subje
         let letter = story.letters(Some("a")).await.remove(0);
         assert_eq!(letter.event_id, id);
         assert!(!seen.contains(&letter.id), "{} twice", letter.id);
+        let one = story.broker.dead_letter(&order, Some(&a), letter.id).await.unwrap();
+        assert_eq!(one.as_ref(), Some(&letter));
+        assert_eq!(story.broker.dead_letter(&order, Some(&key("b")), letter.id).await.unwrap(), None, "another key's");
         story.broker.purge(&order, Some(&a), letter.id, &by("ann")).await.unwrap();
+        assert_eq!(story.broker.dead_letter(&order, Some(&a), letter.id).await.unwrap(), None);
         let again = story.broker.purge(&order, Some(&a), letter.id, &by("ann")).await;
         assert!(matches!(again, Err(OperateError::NoDeadLetter { .. })), "{again:?}");
         seen.push(letter.id);

@@ -48,6 +48,16 @@ pub(super) fn dead_letter(
     })
 }
 
+pub(super) fn one(
+    shared: &Shared,
+    category: &CategoryName,
+    key: Option<&Key>,
+    id: EntryId,
+) -> Result<Option<DeadLetter>, Error> {
+    let txn = shared.database.begin_read().map_err(storage)?;
+    dead::get(&txn.open_table(dead::TABLE).map_err(storage)?, category, key, id)
+}
+
 pub(super) fn list(
     shared: &Shared,
     category: &CategoryName,

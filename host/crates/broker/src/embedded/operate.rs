@@ -82,6 +82,16 @@ impl Operate for EmbeddedBroker {
         self.read(move |shared| letters::list(shared, &category, key.as_ref(), cursor, limit)).await
     }
 
+    async fn dead_letter(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        id: EntryId,
+    ) -> Result<Option<DeadLetter>, Error> {
+        let (category, key) = (category.clone(), key.cloned());
+        self.read(move |shared| letters::one(shared, &category, key.as_ref(), id)).await
+    }
+
     async fn redrive(
         &self,
         category: &CategoryName,

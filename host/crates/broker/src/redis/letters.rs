@@ -69,12 +69,9 @@ impl RedisBroker {
         id: EntryId,
         by: &By,
     ) -> Result<EntryId, OperateError> {
-        let dlq = keyspace::dlq(category, key);
-        let read = self.connection.call(redis::cmd("XRANGE").arg(dlq).arg(id.to_string()).arg(id.to_string())).await;
-        let Some(value) = Answer::of(read.map_err(Error::from)?)?.rest().next() else {
+        let Some(letter) = self.letter_of(category, key, id).await? else {
             return Err(OperateError::NoDeadLetter { place: place(category, key), id });
         };
-        let letter = self.letter(category, key.map_or("", Key::as_str), value)?;
         if letter.event_id.is_empty() {
             let why =
                 format!("the dead letter {id} of {} is no event that could be read; purge it", place(category, key));
@@ -95,6 +92,18 @@ impl RedisBroker {
         let published = judged(answer, category, key, id)?.text()?;
         let published = answer::entry_id(&published)?;
         Ok(published.ok_or_else(|| Error::Corrupt("an entry was published without id".into()))?)
+    }
+
+    pub(super) async fn letter_of(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        id: EntryId,
+    ) -> Result<Option<DeadLetter>, Error> {
+        let dlq = keyspace::dlq(category, key);
+        let read = self.connection.call(redis::cmd("XRANGE").arg(dlq).arg(id.to_string()).arg(id.to_string())).await?;
+        let value = Answer::of(read)?.rest().next();
+        value.map(|value| self.letter(category, key.map_or("", Key::as_str), value)).transpose()
     }
 
     /// What lies under an id of the dead letters of a category and key (nothing for none).

@@ -126,6 +126,15 @@ impl Operate for RedisBroker {
         self.letters(category, key, cursor, limit.clamp(1, PAGE_MAX)).await
     }
 
+    async fn dead_letter(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        id: EntryId,
+    ) -> Result<Option<DeadLetter>, Error> {
+        Ok(self.letter_of(category, key, id).await?)
+    }
+
     async fn redrive(
         &self,
         category: &CategoryName,

@@ -183,6 +183,14 @@ pub trait Operate: Send + Sync {
         limit: usize,
     ) -> Rows<DeadLetter>;
 
+    /// One dead letter of a key, or of a category without keys.
+    async fn dead_letter(
+        &self,
+        category: &CategoryName,
+        key: Option<&Key>,
+        id: EntryId,
+    ) -> Result<Option<DeadLetter>, Error>;
+
     /// Publishes a dead letter again at the end of its stream, for the group that did not handle it alone (see
     /// [`REDRIVEN_FOR`]), and drops it from the dead letters. Answers with its new entry.
     async fn redrive(

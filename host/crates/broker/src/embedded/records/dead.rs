@@ -47,12 +47,7 @@ impl<'txn> DeadTables<'txn> {
         key: Option<&Key>,
         id: EntryId,
     ) -> Result<Option<DeadLetter>, Error> {
-        if id.epoch != EPOCH {
-            return Ok(None);
-        }
-        let row = self.letters.get((category.as_str(), id.sequence)).map_err(storage)?;
-        let letter: Option<DeadLetter> = row.map(|row| wire::decode(row.value())).transpose()?;
-        Ok(letter.filter(|letter| letter.key.as_ref() == key))
+        get(&self.letters, category, key, id)
     }
 
     pub(in crate::embedded) fn remove(&mut self, letter: &DeadLetter) -> Result<(), Error> {
@@ -61,6 +56,21 @@ impl<'txn> DeadTables<'txn> {
         self.by_key.remove((category, text(letter.key.as_ref()), number)).map_err(storage)?;
         Ok(())
     }
+}
+
+/// The letter, if it is one of this key.
+pub(in crate::embedded) fn get(
+    letters: &impl ReadableTable<LetterKey, &'static [u8]>,
+    category: &CategoryName,
+    key: Option<&Key>,
+    id: EntryId,
+) -> Result<Option<DeadLetter>, Error> {
+    if id.epoch != EPOCH {
+        return Ok(None);
+    }
+    let row = letters.get((category.as_str(), id.sequence)).map_err(storage)?;
+    let letter: Option<DeadLetter> = row.map(|row| wire::decode(row.value())).transpose()?;
+    Ok(letter.filter(|letter| letter.key.as_ref() == key))
 }
 
 fn text(key: Option<&Key>) -> &str {

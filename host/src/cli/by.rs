@@ -33,10 +33,13 @@ impl Args {
 impl Who {
     pub(crate) fn because(&self, reason: &str) -> WhoAndWhy {
         let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
-        let who = self
-            .who
-            .clone()
-            .unwrap_or_else(|| format!("{}@{}", user().unwrap_or_else(|| "someone".into()), host_name()));
+        let who = self.who.clone().unwrap_or_else(|| {
+            format!(
+                "{}@{}",
+                user().unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw())),
+                host_name()
+            )
+        });
         WhoAndWhy { who, reason: reason.into() }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
     if is_broken_pipe(error) {
         return Exit::Done;
     }
-    eprintln!("keyrail: {}", one_line(&format!("{error:#}")));
+    eprintln!("keyrail: {}", super::text::typed(&one_line(&format!("{error:#}"))));
     exit_of(error)
 }
 

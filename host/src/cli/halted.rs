@@ -70,5 +70,5 @@ fn show(out: &mut impl Write, rows: &[HaltedRow]) -> io::Result<()> {
     let header = ["partition", "handler", "since", "cause", "attempts", "error"];
     table::write(out, &header, &["attempts"], &rows.iter().map(cells).collect::<Vec<_>>())?;
     let command = text::head_command("show", first.halted.category.as_str(), first.key.as_str(), first.group.as_str());
-    writeln!(out, "\n{} halted; see {command}", count(rows.len() as u64, "partition"))
+    writeln!(out, "\n{} halted; see {}", count(rows.len() as u64, "partition"), text::typed(&command))
 }

@@ -121,6 +121,9 @@ enum Command {
 /// Parses the arguments, does what they say, and tells how it went.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(broker) = &cli.settings.broker {
+        text::remember_broker(broker);
+    }
     let done = match layers(&cli.settings) {
         Err(error) => Err(error),
         Ok(layers) => match (config::load(&layers), &cli.command) {

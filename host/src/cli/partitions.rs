@@ -65,7 +65,10 @@ pub(crate) async fn all(access: &Access, category: Option<&str>) -> Result<Vec<R
 
 fn show(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     if rows.is_empty() {
-        return writeln!(out, "no partitions: nothing was published for a registered handler yet");
+        return writeln!(
+            out,
+            "no partitions: nothing was published for a handler with keys, or all of it is settled and forgotten"
+        );
     }
     let several = |name: fn(&Row) -> Option<&str>| rows.iter().any(|row| name(row) != name(&rows[0]));
     let with_category = several(|row| row.category.as_ref().map(CategoryName::as_str));
@@ -133,7 +136,8 @@ fn summary(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
         writeln!(out, "  {owner}: {}, {} held now", count(keys, "partition"), grouped(owned))?;
     }
     if let Some(command) = rows.iter().find_map(head_show) {
-        writeln!(out, "\nsee {command}{}", if halted > 1 { ", and keyrail halted for all" } else { "" })?;
+        let all = if halted > 1 { ", and keyrail halted for all" } else { "" };
+        writeln!(out, "\n{}", text::typed(&format!("see {command}{all}")))?;
     }
     Ok(())
 }

@@ -94,7 +94,7 @@ pub(crate) async fn pause(args: Pause, config: &Config) -> Result<Exit> {
     } else {
         format!("{name} was paused already; see keyrail paused")
     };
-    printed(report("pause", &args.place, changed, args.json, &said))?;
+    printed(report("pause", &args.place, changed, args.json, &text::typed(&said)))?;
     Ok(Exit::Done)
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn resume(args: Resume, config: &Config) -> Result<Exit> {
     } else {
         format!("{name} was not paused by itself; see keyrail paused")
     };
-    printed(report("resume", &args.place, changed, args.json, &said))?;
+    printed(report("resume", &args.place, changed, args.json, &text::typed(&said)))?;
     Ok(Exit::Done)
 }
 

@@ -11,13 +11,13 @@ use keyrail::clock;
 use keyrail::config::{BrokerAddress, Config};
 use keyrail::engine::{Engine, Handler, Idle, WasmHandler};
 use keyrail::service::Service;
-use keyrail_ordering::OwnerId;
+use keyrail_ordering::{GroupName, OwnerId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
 use super::failure::{Exit, printed};
 use super::numbers::{count, grouped, seconds_and_rate};
-use super::{by, load, partitions};
+use super::{by, load, partitions, text};
 
 /// Halted partitions that the summary shows; keyrail halted has all of them.
 const HALTED_SHOWN_MAX: usize = 10;
@@ -27,8 +27,9 @@ const EXIT_INTERRUPTED: i32 = 130;
 /// Run a host: own keys that have events, and run the handlers on them
 ///
 /// Any number of hosts can run on one Redis; one on an embedded file, where it serves FILE.sock so that the other
-/// commands work beside it. SIGTERM or Ctrl-C ends it in order: nothing new is started, running events end, keys are
-/// given up. A second signal ends it at once; nothing is lost by that either.
+/// commands work beside it. SIGTERM, SIGHUP or Ctrl-C ends it in order: nothing new is started, running events end or are
+/// stopped after engine.shutdown_grace_ms (5 s), keys are given up. A second signal ends it at once, with exit code 130;
+/// nothing is lost by that either.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  keyrail run --handler itinerary.wasm\n  \
     keyrail run --broker redis://10.0.0.5 --handler a.wasm --handler b.wasm\n  \
@@ -60,6 +61,7 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
         None => None,
     };
     let owner = owner_id();
+    let groups: Vec<_> = modules.iter().map(|module| module.metadata().name.clone()).collect();
     let handlers = modules.into_iter().map(|module| Arc::new(WasmHandler(module)) as Arc<dyn Handler>).collect();
     let engine = Engine::start(broker.clone(), handlers, &config.engine, owner.clone())
         .await
@@ -87,7 +89,7 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     engine.shutdown(config.engine.shutdown_grace_ms).await;
     let exit = match idle {
         Some(idle) => {
-            printed(summary(&access, idle, stats.settled, took_ms).await)?;
+            printed(summary(&access, &groups, idle, stats.settled, took_ms).await)?;
             if idle.halted > 0 || idle.abandoned > 0 { Exit::Halted } else { Exit::Done }
         }
         None => Exit::Done,
@@ -100,8 +102,10 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
 }
 
 /// What was done, for people.
-async fn summary(access: &Access, idle: Idle, settled: u64, took_ms: u64) -> Result<()> {
-    let rows = partitions::all(access, None).await?;
+async fn summary(access: &Access, groups: &[GroupName], idle: Idle, settled: u64, took_ms: u64) -> Result<()> {
+    let mut rows = partitions::all(access, None).await?;
+    // Other handlers may be registered that this host does not run.
+    rows.retain(|row| groups.contains(&row.group));
     let mut out = io::stdout().lock();
     let took = seconds_and_rate(settled, took_ms);
     writeln!(out, "settled {} in {took}; {} in all", count(settled, "event"), count(rows.len() as u64, "partition"))?;
@@ -116,7 +120,8 @@ async fn summary(access: &Access, idle: Idle, settled: u64, took_ms: u64) -> Res
             writeln!(out, "  and {} more", grouped((halted.len() - HALTED_SHOWN_MAX) as u64))?;
         }
         if let Some(command) = halted.iter().find_map(|row| partitions::head_show(row)) {
-            writeln!(out, "see {command}{}", if halted.len() > 1 { ", and keyrail halted for all" } else { "" })?;
+            let all = if halted.len() > 1 { ", and keyrail halted for all" } else { "" };
+            writeln!(out, "{}", text::typed(&format!("see {command}{all}")))?;
         }
     }
     if idle.abandoned > 0 {
@@ -145,18 +150,25 @@ fn owner_id() -> OwnerId {
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// The terminal is gone: ends in order too.
+    hangup: Signal,
 }
 
 impl Signals {
     fn new() -> Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
     }
 
     async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }

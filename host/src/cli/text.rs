@@ -1,10 +1,12 @@
 //! Text from elsewhere, and commands to be typed, as they are shown.
 
+use std::sync::OnceLock;
+
 use super::failure::one_line;
 
 /// Words that a shell takes as they are.
 fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '%' | '+' | '=' | ',')
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '@' | '%' | '+' | '=' | ',')
 }
 
 /// A word as a shell takes it.
@@ -14,6 +16,52 @@ pub(crate) fn word(text: &str) -> String {
     }
     format!("'{}'", text.replace('\'', r"'\''"))
 }
+
+/// The broker as it was named on this command line: what the printed next commands need too.
+static BROKER: OnceLock<String> = OnceLock::new();
+
+/// To be called once, with what `--broker` said. An address with a password is not repeated on the screen.
+pub(crate) fn remember_broker(address: &str) {
+    if !address.contains('@') {
+        // Only the first counts, and there is one.
+        let _ = BROKER.set(address.into());
+    }
+}
+
+/// Text with every `keyrail COMMAND` in it as it is to be typed here: with the broker that was named on this command line.
+pub(crate) fn typed(text: &str) -> String {
+    match BROKER.get() {
+        Some(address) => name_broker(text, address),
+        None => text.into(),
+    }
+}
+
+fn name_broker(text: &str, address: &str) -> String {
+    let mut out = text.to_string();
+    for command in COMMANDS {
+        let bare = format!("keyrail {command}");
+        out = out.replace(&bare, &format!("keyrail --broker {} {command}", word(address)));
+    }
+    out
+}
+
+/// Commands that need a broker, as they stand in printed text.
+const COMMANDS: [&str; 14] = [
+    "head ",
+    "halted",
+    "dlq ",
+    "pause ",
+    "paused",
+    "resume ",
+    "audit",
+    "members",
+    "doctor",
+    "partitions",
+    "state ",
+    "publish",
+    "register",
+    "run",
+];
 
 /// A command on the head of a partition.
 pub(crate) fn head_command(verb: &str, category: &str, key: &str, group: &str) -> String {
@@ -99,6 +147,15 @@ pub(crate) fn pretty_json(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn next_commands_name_the_broker_of_this_one() {
+        let hint = "it is paused; see keyrail paused, or keyrail head show order 7";
+        let typed =
+            "it is paused; see keyrail --broker redis://h:1 paused, or keyrail --broker redis://h:1 head show order 7";
+        assert_eq!(name_broker(hint, "redis://h:1"), typed);
+        assert_eq!(name_broker("see keyrail --help", "redis://h:1"), "see keyrail --help");
+    }
 
     #[test]
     fn a_backtrace_is_shown_one_function_a_line() {

@@ -177,8 +177,8 @@ impl Pool {
             Err((error, Some(after_ms))) => shared.broker.fail_shared(source, owner, reference, &error, after_ms).await,
             Err((error, None)) => {
                 error!(
-                    group = %source.group, entry = %delivery.entry.at,
-                    "an event of {} was set aside: {error}; see keyrail dlq list {}", source.category, source.category
+                    group = %source.group, entry = %delivery.entry.at, next = format!("keyrail dlq list {}", source.category),
+                    "an event of {} was set aside: {error}", source.category
                 );
                 count(&shared.stats.set_aside);
                 shared.broker.set_aside_shared(source, owner, reference, &error).await

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyrail_broker::{AcquireError, Acquired, Commit, Error, FencedError};
 use keyrail_ordering::{
     Content, Effect, Effects, Entry, EntryRef, Event, Failure, FailureKind, Generation, HaltRecord, Input, Lease,
-    Outcome, OwnerId, Partition, PartitionId, PartitionSpec, Policy,
+    Outcome, OwnerId, Partition, PartitionId, PartitionSpec, Policy, Scope,
 };
 use keyrail_runtime::{Answer, Call, InstantiateError};
 use tracing::{debug, error, warn};
@@ -337,9 +337,12 @@ impl Worker {
             Ok(()) => {
                 count(&self.shared.stats.halted);
                 let partition = &self.session.lease.partition.id;
+                let several = matches!(partition.scope, Scope::Correlation { .. });
+                let entry = format!("{}{}", record.head.stream.prefix(several), record.head.id);
                 error!(
-                    %partition, entry = %record.head.id, cause = %record.cause, attempts = record.attempts,
-                    "partition {partition} is halted at {}: {}; {}", record.head.id, record.error, next_command(partition, &record.head)
+                    %partition, entry, cause = %record.cause, attempts = record.attempts,
+                    next = next_command(partition, &record.head),
+                    "partition {partition} is halted at {entry}: {}", record.error
                 );
                 Input::Released
             }
@@ -380,5 +383,5 @@ impl Worker {
 
 /// What the operator types next.
 fn next_command(partition: &PartitionId, head: &EntryRef) -> String {
-    format!("see keyrail head show {} {} --group {}", head.stream.category, partition.key(), partition.group)
+    format!("keyrail head show {} {} --group {}", head.stream.category, partition.key(), partition.group)
 }

@@ -77,6 +77,14 @@ pub struct StreamId {
 }
 
 impl StreamId {
+    /// What stands before an entry's id where operators name it: nothing, `backfill/`, and in a partition over several
+    /// categories `payment/` or `payment/backfill/`.
+    pub fn prefix(&self, with_category: bool) -> String {
+        let category = if with_category { format!("{}/", self.category) } else { String::new() };
+        let lane = if self.lane == Lane::Backfill { "backfill/" } else { "" };
+        category + lane
+    }
+
     /// The primary stream of a key.
     pub fn primary(category: CategoryName, key: Key) -> Self {
         Self { category, key: Some(key), lane: Lane::Primary }

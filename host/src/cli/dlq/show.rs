@@ -59,7 +59,7 @@ fn table(out: &mut impl Write, rows: &[(Vec<String>, String)], more: bool) -> io
     let header = ["category", "key", "id", "handler", "event", "set aside", "who", "reason", "error"];
     table::write(out, &header, &[], &rows.iter().map(|(cells, _)| cells.clone()).collect::<Vec<_>>())?;
     let more = if more { ", and more: raise --limit" } else { "" };
-    writeln!(out, "\n{}{more}; see {command}", count(rows.len() as u64, "event"))
+    writeln!(out, "\n{}{more}; see {}", count(rows.len() as u64, "event"), text::typed(command))
 }
 
 fn place(letter: &DeadLetterView) -> String {
@@ -97,7 +97,8 @@ pub(super) async fn one(args: Show, access: &Access) -> Result<Exit> {
     show_event(&mut out, &letter.event, args.full)?;
     let place = place(&letter);
     writeln!(out, "\nnext, one of:")?;
-    writeln!(out, "  keyrail dlq redrive {place} --reason TEXT\n      publish it again, at the end of its stream")?;
-    writeln!(out, "  keyrail dlq purge {place} --reason TEXT\n      drop it for good")?;
+    let typed = |command: &str| text::typed(&format!("keyrail dlq {command} {place} --reason TEXT"));
+    writeln!(out, "  {}\n      publish it again, at the end of its stream", typed("redrive"))?;
+    writeln!(out, "  {}\n      drop it for good", typed("purge"))?;
     Ok(Exit::Done)
 }

@@ -10,6 +10,7 @@ use keyrail_broker::{Check, CheckOutcome};
 use serde::Serialize;
 
 use super::failure::{Exit, one_line, printed};
+use super::text;
 
 /// Check everything that a host checks at its start, and how things stand; say what to change
 ///
@@ -106,9 +107,9 @@ fn print(args: &Args, findings: &[Finding]) -> Result<()> {
             Outcome::Warning => "warning",
             Outcome::Failed => "FAILED",
         };
-        writeln!(out, "{word:<8} {:<width$}  {}", finding.check, one_line(&finding.found))?;
+        writeln!(out, "{word:<8} {:<width$}  {}", finding.check, text::typed(&one_line(&finding.found)))?;
         if let Some(remedy) = &finding.remedy {
-            writeln!(out, "{:<8} {:<width$}  → {}", "", "", one_line(remedy))?;
+            writeln!(out, "{:<8} {:<width$}  → {}", "", "", text::typed(&one_line(remedy)))?;
         }
     }
     let number = |outcome| findings.iter().filter(|finding| finding.outcome == outcome).count();

@@ -182,12 +182,17 @@ fn report(head: &HeadView, place: &Place, action: HeadAction, entry: &str, json:
     };
     writeln!(out, "{entry} of {category}/{key} ({group}) {what}")?;
     if head.paused {
-        writeln!(out, "nothing runs yet: it is paused; see keyrail paused")?;
+        writeln!(out, "{}", text::typed("nothing runs yet: it is paused; see keyrail paused"))?;
     } else {
-        writeln!(out, "{next}; see {}", text::head_command("show", category, key, group))?;
+        let show = text::head_command("show", category, key, group);
+        writeln!(out, "{}", text::typed(&format!("{next}; see {show}")))?;
     }
     if action == HeadAction::SetAside {
-        writeln!(out, "it is in keyrail dlq list {} {}", text::word(category), text::word(key))?;
+        // A process manager's head may be of another category than the one that was named.
+        let of =
+            entry.split_once('/').map_or(category.as_str(), |(of, _)| if of == "backfill" { category } else { of });
+        let list = format!("keyrail dlq list {} {}", text::word(of), text::word(key));
+        writeln!(out, "{}", text::typed(&format!("it is kept, with an id of its own, in {list}")))?;
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ pub(super) fn head(out: &mut impl Write, head: &HeadView, full: bool) -> io::Res
         field("handler", format!("version {} of {group} halted it", one_line(&halted.handler_version)))?;
     }
     if head.paused {
-        field("paused", "yes; see keyrail paused".into())?;
+        field("paused", text::typed("yes; see keyrail paused"))?;
     }
     if let Some(error) = &head.last_error {
         writeln!(out, "  last error:\n{}", text::indented(&text::frames_apart(error)))?;
@@ -98,7 +98,8 @@ fn next(out: &mut impl Write, head: &HeadView) -> io::Result<()> {
         ("set-aside", "go on without it, and keep it"),
         ("skip", "go on without it, for good"),
     ] {
-        let command = text::head_command(verb, head.category.as_str(), head.key.as_str(), head.group.as_str());
+        let command =
+            text::typed(&text::head_command(verb, head.category.as_str(), head.key.as_str(), head.group.as_str()));
         writeln!(out, "  {command} --expect {} --reason TEXT\n      {why}", head.entry)?;
     }
     Ok(())

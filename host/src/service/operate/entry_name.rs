@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use keyrail_ordering::{EntryId, EntryRef, Lane, PartitionSpec, Scope, StreamId};
+use keyrail_ordering::{EntryId, EntryRef, PartitionSpec, Scope, StreamId};
 
 /// The text of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl EntryName {
 
     /// The same; `with_category` for partitions over several categories.
     pub(super) fn in_stream(stream: &StreamId, with_category: bool, id: EntryId) -> Self {
-        Self(format!("{}{id}", prefix(stream, with_category)))
+        Self(format!("{}{id}", stream.prefix(with_category)))
     }
 
     /// The entry of this name in a partition; or the forms that it may have.
@@ -27,11 +27,11 @@ impl EntryName {
         let with_category = matches!(partition.id.scope, Scope::Correlation { .. });
         let place = text.rfind('/').map_or(0, |slash| slash + 1);
         let (wanted, id) = text.split_at(place);
-        let stream = partition.streams.iter().find(|stream| prefix(stream, with_category) == wanted);
+        let stream = partition.streams.iter().find(|stream| stream.prefix(with_category) == wanted);
         if let (Some(stream), Ok(id)) = (stream, id.parse()) {
             return Ok(EntryRef { stream: stream.clone(), id });
         }
-        let form = |stream| format!("{}EPOCH-SEQUENCE", prefix(stream, with_category));
+        let form = |stream: &StreamId| format!("{}EPOCH-SEQUENCE", stream.prefix(with_category));
         Err(partition.streams.iter().map(form).collect::<Vec<_>>().join(", "))
     }
 }
@@ -40,12 +40,6 @@ impl fmt::Display for EntryName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-fn prefix(stream: &StreamId, with_category: bool) -> String {
-    let category = if with_category { format!("{}/", stream.category) } else { String::new() };
-    let lane = if stream.lane == Lane::Backfill { "backfill/" } else { "" };
-    category + lane
 }
 
 #[cfg(test)]

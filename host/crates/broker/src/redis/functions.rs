@@ -57,9 +57,15 @@ pub(super) async fn call(connection: &Connection, call: &Call) -> Result<Value, 
     }
 }
 
-/// Loads both libraries.
+/// Loads both libraries. A full server takes none; the ones that are there will do then, so that an operator can work.
 pub(super) async fn load(connection: &Connection) -> Result<(), Failure> {
-    load_library(connection, OWN).await?;
+    match load_library(connection, OWN).await {
+        Err(failure) if failure.is_full() && is_loaded(connection).await => {
+            tracing::warn!("Redis is full (maxmemory): nothing can be published; owners and operators go on");
+            return Ok(());
+        }
+        done => done?,
+    }
     let present = connection.call(redis::cmd("FCALL").arg("keyrail_publish_version").arg(0)).await;
     match present {
         Ok(Value::Int(version)) if version >= PUBLISH_VERSION => Ok(()),
@@ -67,6 +73,12 @@ pub(super) async fn load(connection: &Connection) -> Result<(), Failure> {
         Err(failure) if failure.is_missing_function() => load_library(connection, PUBLISH).await,
         Err(failure) => Err(failure),
     }
+}
+
+/// Whether this release's functions are there.
+async fn is_loaded(connection: &Connection) -> bool {
+    let names = redis::cmd("FCALL").arg("keyrail_2_names").arg(0).arg("order").arg("k").arg("h").arg("e").to_owned();
+    connection.call(&names).await.is_ok()
 }
 
 async fn load_library(connection: &Connection, text: &str) -> Result<(), Failure> {

@@ -2,7 +2,9 @@
 
 use keyrail_broker::redis::{RedisBroker, RedisSettings, diagnose};
 use keyrail_broker::testing::RedisServer;
-use keyrail_broker::{Broker, CheckOutcome, Error};
+use keyrail_broker::{Broker, By, CheckOutcome, Error, HeadAction, Members, Operate};
+
+use crate::world::{World, partition};
 
 async fn refusal(url: &str) -> String {
     let settings = RedisSettings { connect_timeout_ms: 2_000, ..RedisSettings::default() };
@@ -115,4 +117,18 @@ async fn a_diagnosis_shows_every_check_and_ends_at_the_first_failure() {
     assert_eq!((checks.len(), checks[0].name, checks[0].outcome), (1, "connection", CheckOutcome::Failed));
     let checks = diagnose("http://x", &settings).await;
     assert_eq!((checks.len(), checks[0].name, checks[0].outcome), (1, "address", CheckOutcome::Failed));
+}
+
+#[tokio::test]
+async fn a_full_server_lets_an_operator_work() {
+    let world = World::new().await;
+    world.publish("a", 1..=1).await;
+    world.cli("CONFIG SET maxmemory 1").await;
+    let broker = RedisBroker::connect(&world.server.url(), RedisSettings::default()).await.unwrap();
+    let partition = partition("a");
+    let head = broker.head(&partition).await.unwrap().unwrap().entry.at.clone();
+    let by = By { who: "ann".into(), reason: "the server is full".into() };
+    broker.act_on_head(&partition, &head, HeadAction::Skip, &by).await.unwrap();
+    assert!(broker.head(&partition).await.unwrap().is_none());
+    assert!(broker.members().await.unwrap().is_empty());
 }

@@ -1,17 +1,19 @@
 //! Where things are: the workspace, cargo, cargo's target folder.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
 use crate::process;
 
-/// The folder of the workspace's `Cargo.toml`.
+/// The folder of the workspace's `Cargo.toml`. As cargo says when it runs this, not when it was built: two checkouts with one
+/// target folder may share the binary.
 pub(crate) fn root() -> PathBuf {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask).to_path_buf()
+    let built = || PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(built, PathBuf::from);
+    xtask.parent().unwrap_or(&xtask).to_path_buf()
 }
 
 /// The cargo that runs this task.

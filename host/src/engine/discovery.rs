@@ -363,7 +363,7 @@ impl Discovery {
     }
 }
 
-/// Whether this host should take the partition. As long as it was not announced nobody else will think so.
+/// Whether this host should take the partition. If nobody is known to serve it, whoever asks should: this host serves it.
 fn is_taker(membership: &Membership, shared: &Shared, partition: &PartitionId) -> bool {
     membership.taker(partition).is_none_or(|taker| *taker == shared.owner)
 }

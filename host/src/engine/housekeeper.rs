@@ -64,7 +64,6 @@ async fn pass(
     before: &BTreeMap<StreamId, EntryId>,
 ) -> Result<BTreeMap<StreamId, EntryId>, Error> {
     let live = shared.broker.live_partitions(category).await?;
-    shared.stats.live.store(live, Relaxed);
     let warn_at = shared.config.live_partitions_warn;
     if live > warn_at {
         warn!(

@@ -23,8 +23,6 @@ pub struct Stats {
     pub set_aside: u64,
     /// Empty partitions forgotten.
     pub reaped: u64,
-    /// Live partitions of the category that was looked through last.
-    pub live: u64,
     /// Partitions owned now.
     pub owned: u64,
 }
@@ -40,7 +38,6 @@ pub(super) struct Counters {
     pub(super) lost: AtomicU64,
     pub(super) set_aside: AtomicU64,
     pub(super) reaped: AtomicU64,
-    pub(super) live: AtomicU64,
 }
 
 impl Counters {
@@ -55,7 +52,6 @@ impl Counters {
             lost: self.lost.load(Relaxed),
             set_aside: self.set_aside.load(Relaxed),
             reaped: self.reaped.load(Relaxed),
-            live: self.live.load(Relaxed),
             owned: owned as u64,
         }
     }

@@ -14,6 +14,7 @@ mod name;
 mod partition;
 mod refusal;
 mod retry;
+mod step;
 mod tries;
 
 pub use catalog::{
@@ -26,7 +27,8 @@ pub use key::{Key, KeyError, KeyRules};
 pub use lease::{AttemptsRecord, Generation, HaltCause, HaltRecord, Lease, OwnerId, PartitionId, PartitionSpec, Scope};
 pub use membership::{Member, Membership};
 pub use name::{CategoryName, GroupName, MessageName, NameError};
-pub use partition::{Effect, Input, Outcome, Partition, Policy};
+pub use partition::{Partition, Policy};
 pub use refusal::{EventError, Refusal};
 pub use retry::{OptionError, RetryPolicy};
+pub use step::{Effect, Input, Outcome};
 pub use tries::{Failure, FailureKind, Verdict};

@@ -55,7 +55,7 @@ pub enum LoadError {
         limit_bytes: u64,
     },
     /// Other bytes.
-    #[error("{0} is not a WebAssembly component: it does not start like one")]
+    #[error("{0} is not a WebAssembly component: it does not start like one; build it for the target wasm32-wasip2")]
     NotWasm(String),
     /// A core module.
     #[error(

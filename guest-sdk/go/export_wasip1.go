@@ -8,7 +8,8 @@ import (
 // The component's exports. They own the answers that the host reads after a call has returned: an answer lives until
 // the next call, which needs no post-return function.
 
-// Half of what a host allows by default: Go's collector works harder when the heap comes near it.
+// Half of what a host allows by default. Go's collector works harder when the heap comes near it, which is better than
+// to be stopped for memory that is garbage.
 const memoryLimitBytes = 64 << 20
 
 var exported *Handler

@@ -7,18 +7,18 @@ type Level uint8
 
 // The numbers are those of the contract.
 const (
-	// Trace is for steps.
-	Trace Level = iota
-	// Debug is for whoever looks for a fault.
-	Debug
-	// Info is what happened.
-	Info
-	// Warn is that something is off.
-	Warn
-	// Failed is that something failed.
-	Failed
-	// Critical is that somebody must act.
-	Critical
+	// LevelTrace is for steps.
+	LevelTrace Level = iota
+	// LevelDebug is for whoever looks for a fault.
+	LevelDebug
+	// LevelInfo is what happened.
+	LevelInfo
+	// LevelWarn is that something is off.
+	LevelWarn
+	// LevelError is that something failed.
+	LevelError
+	// LevelCritical is that somebody must act.
+	LevelCritical
 )
 
 // Log writes one line to the host's log. Context groups lines. It is outside the commit: an event that is tried again
@@ -27,10 +27,15 @@ func (c *Context) Log(level Level, context, message string) { c.host.Log(level, 
 
 // Infof logs what happened, with the message's type as the context.
 func (c *Context) Infof(format string, args ...any) {
-	c.host.Log(Info, c.Name, fmt.Sprintf(format, args...))
+	c.host.Log(LevelInfo, c.Name, fmt.Sprintf(format, args...))
 }
 
 // Warnf logs that something is off, with the message's type as the context.
 func (c *Context) Warnf(format string, args ...any) {
-	c.host.Log(Warn, c.Name, fmt.Sprintf(format, args...))
+	c.host.Log(LevelWarn, c.Name, fmt.Sprintf(format, args...))
+}
+
+// Errorf logs that something failed, with the message's type as the context. It does not end the call.
+func (c *Context) Errorf(format string, args ...any) {
+	c.host.Log(LevelError, c.Name, fmt.Sprintf(format, args...))
 }

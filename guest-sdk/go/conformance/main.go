@@ -90,7 +90,7 @@ func step(ctx *keyrail.Context, step Step) error {
 		grow()
 		return nil
 	case "log":
-		ctx.Log(keyrail.Info, "conformance", text)
+		ctx.Log(keyrail.LevelInfo, "conformance", text)
 		fmt.Println(text)
 		return nil
 	case "context":

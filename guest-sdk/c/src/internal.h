@@ -23,7 +23,7 @@ keyrail_text keyrail_copy(const char *data, size_t length);
 /** Frees everything of the call. */
 void keyrail_free_all(void);
 
-/** A reason made of parts; ends at a part without data. Keeps zero bytes, which printf cannot. */
+/** A text made of parts. Keeps zero bytes, which printf cannot. */
 keyrail_text keyrail_join(const keyrail_text *parts, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-// Counts what was placed under each order.
+// The handler {{name}}: counts orders and adds up their amounts, for each order's key.
 package main
 
 import "keyrail"
@@ -28,9 +28,11 @@ var handler = keyrail.Export(keyrail.Handler{
 
 func main() {} // Never called: the host calls the handler.
 
+// Events of one order run one at a time, in the order in which they were published.
 func orderPlaced(ctx *keyrail.Context, event OrderPlaced) error {
 	if event.AmountCents < 0 {
-		return keyrail.Reject("the amount is negative")
+		// No later try can help: the key stands still until somebody decides.
+		return keyrail.Reject("an order cannot cost less than nothing")
 	}
 	order, _, err := keyrail.State[Order](ctx, "order")
 	if err != nil {
@@ -38,5 +40,6 @@ func orderPlaced(ctx *keyrail.Context, event OrderPlaced) error {
 	}
 	order.Count++
 	order.TotalCents += event.AmountCents
+	ctx.Infof("%s has %d so far", event.OrderID, order.TotalCents)
 	return ctx.PutState("order", order)
 }

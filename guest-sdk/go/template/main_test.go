@@ -9,7 +9,12 @@ import (
 
 func TestOrdersAreCountedByKey(t *testing.T) {
 	harness := keyrailtest.New(t, handler)
-	for _, event := range []OrderPlaced{{"o-1", 500}, {"o-2", 100}, {"o-1", 250}} {
+	events := []OrderPlaced{
+		{"o-1", 500},
+		{"o-2", 100},
+		{"o-1", 250},
+	}
+	for _, event := range events {
 		if delivery := harness.Deliver(event); delivery.Disposition.Outcome != keyrail.Done {
 			t.Fatal(delivery.Disposition)
 		}

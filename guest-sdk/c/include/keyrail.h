@@ -111,6 +111,9 @@ typedef struct {
 /** A member whose C type says what it is: keyrail_text, int64_t, double, bool, or the keyrail_optional_ ones. */
 #define KEYRAIL_FIELD(of, member) \
     {#member, KEYRAIL_KIND_(of, member), KEYRAIL_OPTIONAL_(of, member), offsetof(of, member), NULL}
+/** The same for a name in JSON that C cannot have, such as "for" or "order-id". */
+#define KEYRAIL_NAMED_FIELD(of, member, name) \
+    {name, KEYRAIL_KIND_(of, member), KEYRAIL_OPTIONAL_(of, member), offsetof(of, member), NULL}
 /** A text that is a time in RFC 3339. */
 #define KEYRAIL_TIMESTAMP_FIELD(of, member) \
     {#member, KEYRAIL_TEXT_AS_(of, member, KEYRAIL_TIMESTAMP), KEYRAIL_OPTIONAL_(of, member), offsetof(of, member), NULL}

@@ -31,7 +31,7 @@ static const keyrail_field all_fields[] = {
     KEYRAIL_FIELD(struct all, maybe_text),
     KEYRAIL_FIELD(struct all, maybe_integer),
     KEYRAIL_FIELD(struct all, maybe_number),
-    KEYRAIL_FIELD(struct all, maybe_boolean),
+    KEYRAIL_NAMED_FIELD(struct all, maybe_boolean, "maybe-boolean"),
 };
 static const keyrail_message all_message = KEYRAIL_MESSAGE("things", "All", 1, struct all, all_fields);
 
@@ -64,7 +64,7 @@ const keyrail_handler keyrail_exported = {
 static const char full[] =
     "{\"key\":\"k\",\"integer\":-9223372036854775808,\"number\":0.1,\"boolean\":true,\"when\":\"2013-01-01T00:00:00Z\","
     "\"bytes\":\"AA==\",\"list\":[1,[2]],\"object\":{\"a\":null},\"nested\":{\"a\":7},\"maybe_text\":\"😀\","
-    "\"maybe_integer\":9223372036854775807,\"maybe_number\":-1.5,\"maybe_boolean\":false}";
+    "\"maybe_integer\":9223372036854775807,\"maybe_number\":-1.5,\"maybe-boolean\":false}";
 static const char lean[] =
     "{\"key\":\"k\",\"integer\":5,\"number\":1.0,\"boolean\":false,\"when\":\"\",\"bytes\":\"\",\"list\":[],\"object\":{}}";
 

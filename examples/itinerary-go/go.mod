@@ -1,0 +1,7 @@
+module itinerary-go
+
+go 1.24
+
+require keyrail v0.0.0
+
+replace keyrail => ../../guest-sdk/go

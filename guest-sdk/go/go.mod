@@ -1,0 +1,3 @@
+module keyrail
+
+go 1.24

@@ -3,7 +3,7 @@
  * needs do not exist.
  */
 
-import "./platform/install.ts";
+import { hostIsThere } from "./platform/install.ts";
 
 import * as logging from "keyrail:handler/logging@0.1.0";
 import * as outbox from "keyrail:handler/outbox@0.1.0";
@@ -11,7 +11,7 @@ import * as state from "keyrail:handler/state@0.1.0";
 
 import type { Incoming } from "./context.ts";
 import type { EmitRefusal, StateRefusal } from "./errors.ts";
-import { Handler } from "./handler.ts";
+import { type Disposition, Handler } from "./handler.ts";
 import { type Host, Refused } from "./host.ts";
 import type { Metadata } from "./metadata.ts";
 
@@ -44,7 +44,9 @@ export function guest(handler: unknown) {
   }
   return {
     describe: (): Metadata => handler.metadata(),
-    handle: ({ key, recordedAt, ...event }: WitEvent) =>
-      handler.handle({ ...event, key: key ?? undefined, recordedAtMs: recordedAt }, host),
+    handle({ key, recordedAt, ...event }: WitEvent): Disposition {
+      hostIsThere();
+      return handler.handle({ ...event, key: key ?? undefined, recordedAtMs: recordedAt }, host);
+    },
   };
 }

@@ -40,11 +40,13 @@ const why = (refusal: StateRefusal | EmitRefusal): string =>
 export class StateError extends Error {
   override name = "StateError";
 
-  constructor(
-    readonly stateName: string,
-    readonly refusal: StateRefusal,
-  ) {
+  readonly stateName: string;
+  readonly refusal: StateRefusal;
+
+  constructor(stateName: string, refusal: StateRefusal) {
     super(`state ${stateName} was refused: ${why(refusal)}`);
+    this.stateName = stateName;
+    this.refusal = refusal;
   }
 }
 
@@ -52,12 +54,15 @@ export class StateError extends Error {
 export class EmitError extends Error {
   override name = "EmitError";
 
-  constructor(
-    readonly category: string,
-    readonly messageName: string,
-    readonly refusal: EmitRefusal,
-  ) {
+  readonly category: string;
+  readonly messageName: string;
+  readonly refusal: EmitRefusal;
+
+  constructor(category: string, messageName: string, refusal: EmitRefusal) {
     super(`emit of ${category}/${messageName} was refused: ${why(refusal)}`);
+    this.category = category;
+    this.messageName = messageName;
+    this.refusal = refusal;
   }
 }
 

@@ -25,5 +25,9 @@ export interface Host {
 
 /** Thrown by a {@link Host}; the context turns it into the error that a handler sees. */
 export class Refused<R extends StateRefusal | EmitRefusal = StateRefusal | EmitRefusal> {
-  constructor(readonly refusal: R) {}
+  readonly refusal: R;
+
+  constructor(refusal: R) {
+    this.refusal = refusal;
+  }
 }

@@ -52,15 +52,20 @@ const STATE_NAME = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 /** What became of one event. */
 export class Delivery {
+  readonly id: string;
+  readonly disposition: Disposition;
+  /** What it emitted; nothing unless it is done. */
+  readonly emits: readonly Emitted[];
+  /** What it logged, also when it failed. */
+  readonly logs: readonly LogLine[];
+
   /** @internal */
-  constructor(
-    readonly id: string,
-    readonly disposition: Disposition,
-    /** What it emitted; nothing unless it is done. */
-    readonly emits: readonly Emitted[],
-    /** What it logged, also when it failed. */
-    readonly logs: readonly LogLine[],
-  ) {}
+  constructor(id: string, disposition: Disposition, emits: readonly Emitted[], logs: readonly LogLine[]) {
+    this.id = id;
+    this.disposition = disposition;
+    this.emits = emits;
+    this.logs = logs;
+  }
 
   /** Throws with the reason unless the event was handled. */
   assertDone(): this {
@@ -190,10 +195,13 @@ class Recorder implements Host {
   /** The first refusal of an emit. */
   refusal: string | undefined;
 
-  constructor(
-    readonly eventId: string,
-    readonly values: Values,
-  ) {}
+  readonly eventId: string;
+  readonly values: Values;
+
+  constructor(eventId: string, values: Values) {
+    this.eventId = eventId;
+    this.values = values;
+  }
 
   get(name: string): Uint8Array | undefined {
     return this.values.get(name)?.slice();

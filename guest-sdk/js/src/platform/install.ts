@@ -2,8 +2,8 @@
  * What handlers expect of any JavaScript and QuickJS has not: text coding, `console`, `crypto.getRandomValues`.
  *
  * Imported before anything else, since modules may use these while they load. Chance comes from the host, which seeds it
- * per event, so that a handler that is run again sees the same. While a component is built there is no host: `console` is
- * silent then, and `Math.random` is the engine's own.
+ * per event, so that a handler that is run again sees the same. Modules load while the component is built, without a host:
+ * `console` is silent then, and chance is the building machine's.
  */
 
 import { log } from "keyrail:handler/logging@0.1.0";
@@ -12,8 +12,15 @@ import { getRandomBytes } from "wasi:random/random@0.2.6";
 import { line } from "./line.ts";
 import { TextDecoder, TextEncoder } from "./text.ts";
 
+let running = false;
+
+/** To be called when the host calls: from then on `console` writes. */
+export function hostIsThere(): void {
+  running = true;
+}
+
 const print = (level: "info" | "warn", stream: string) => (...values: unknown[]) => {
-  log(level, stream, line(values));
+  if (running) log(level, stream, line(values));
 };
 const out = print("info", "stdout");
 const err = print("warn", "stderr");

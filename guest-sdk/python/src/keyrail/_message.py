@@ -144,8 +144,8 @@ def _kind(hint: Any, where: str) -> tuple[str, bool, type | None]:
             kind, _, nested = _kind(inner[0], where)
             return kind, True, nested
     elif get_origin(hint) is Annotated:
-        kind = next((note for note in hint.__metadata__ if note in ("timestamp", "binary")), None)
-        return (kind, False, None) if kind else _kind(hint.__origin__, where)
+        said = [note for note in hint.__metadata__ if note in ("timestamp", "binary")]
+        return (said[0], False, None) if said else _kind(hint.__origin__, where)
     elif (plain := get_origin(hint) or hint) in _KINDS:
         return _KINDS[plain], False, None
     elif isinstance(hint, type) and dataclasses.is_dataclass(hint):

@@ -65,7 +65,7 @@ ENTRY
   --alias:@keyrail/guest="$sdk/src/index.ts" '--external:keyrail:*' '--external:wasi:*' --outfile="$work/handler.js")
 
 mkdir -p "$(dirname "$out")"
-if ! (cd "$work" && "$tools/node_modules/.bin/componentize-qjs" --sync --wit wit --world component --js handler.js \
+if ! (cd "$work" && RUST_BACKTRACE=0 "$tools/node_modules/.bin/componentize-qjs" --sync --wit wit --world component --js handler.js \
   --output component.wasm > log 2>&1); then
   cat "$work/log" >&2
   exit 1

@@ -47,7 +47,7 @@ trap 'rm -rf "$work" "${fresh:-}"' EXIT
 paths=(--python-path "$sdk/component" --python-path "$sdk/src" --python-path "$project")
 [ ! -d "$project/vendor" ] || paths+=(--python-path "$project/vendor")
 # No virtual environment of the caller's is looked into: what is in a component must not depend on the shell.
-if ! (cd "$work" && unset VIRTUAL_ENV && PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 "$python" -c 'import sys; from componentize_py import script; sys.exit(script())' --quiet \
+if ! (cd "$work" && unset VIRTUAL_ENV && RUST_BACKTRACE=0 PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 "$python" -c 'import sys; from componentize_py import script; sys.exit(script())' --quiet \
   --wit-path "$contract" --world handler componentize keyrail_component "${paths[@]}" --output component.wasm > log 2>&1); then
   cat "$work/log" >&2
   exit 1

@@ -6,11 +6,18 @@
 const REPLACEMENT = 0xfffd;
 /** How many code units one call of `fromCharCode` takes: engines limit a call's arguments. */
 const CHUNK_UNITS = 4096;
+/** Most text is ASCII, and an interpreter's loops are slow: such text goes through the engine's own functions. */
+const BEYOND_ASCII = /[^\x00-\x7f]/;
 
 export class TextEncoder {
   readonly encoding = "utf-8";
 
   encode(text: string = ""): Uint8Array {
+    if (!BEYOND_ASCII.test(text)) {
+      const bytes = new Uint8Array(text.length);
+      for (let at = 0; at < bytes.length; at += 1) bytes[at] = text.charCodeAt(at);
+      return bytes;
+    }
     const bytes = new Uint8Array(text.length * 3);
     let length = 0;
     for (let at = 0; at < text.length; at += 1) {
@@ -59,6 +66,10 @@ export class TextDecoder {
   decode(input: ArrayBuffer | ArrayBufferView = new Uint8Array()): string {
     const bytes =
       input instanceof ArrayBuffer ? new Uint8Array(input) : new Uint8Array(input.buffer, input.byteOffset, input.byteLength);
+    if (bytes.length <= CHUNK_UNITS) {
+      const latin = String.fromCharCode.apply(null, bytes as unknown as number[]);
+      if (!BEYOND_ASCII.test(latin)) return latin;
+    }
     const mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
     let text = "";
     let units: number[] = [];

@@ -44,10 +44,14 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work" "${fresh:-}"' EXIT
-paths=(--python-path "$sdk/component" --python-path "$sdk/src" --python-path "$project")
+# CPython writes its byte code beside what it loads: a copy keeps the SDK as it is.
+cp -R "$sdk/component" "$sdk/src" "$work"
+paths=(--python-path component --python-path src --python-path "$project")
 [ ! -d "$project/vendor" ] || paths+=(--python-path "$project/vendor")
-# No virtual environment of the caller's is looked into: what is in a component must not depend on the shell.
-if ! (cd "$work" && unset VIRTUAL_ENV && RUST_BACKTRACE=0 PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 "$python" -c 'import sys; from componentize_py import script; sys.exit(script())' --quiet \
+# An empty environment in place of the caller's: what is in a component must not depend on what is installed here.
+mkdir -p "$work/none/site-packages"
+run='import sys; from componentize_py import script; sys.exit(script())'
+if ! (cd "$work" && VIRTUAL_ENV=$work/none RUST_BACKTRACE=0 PYTHONPATH=$tools "$python" -c "$run" --quiet \
   --wit-path "$contract" --world handler componentize keyrail_component "${paths[@]}" --output component.wasm > log 2>&1); then
   cat "$work/log" >&2
   exit 1

@@ -22,10 +22,12 @@ struct Guest {
     socket_features: &'static [&'static str],
 }
 
-const GUESTS: [Guest; 6] = [
+const GUESTS: [Guest; 8] = [
     Guest::plain("itinerary", "itinerary"),
     Guest::plain("order-fulfilment", "order-fulfilment"),
     Guest::plain("order-process", "order-process"),
+    Guest::plain("conformance-rust", "conformance"),
+    Guest::plain("conformance-sink", "conformance-sink"),
     Guest { socket_features: &["network"], ..Guest::plain("probe", "test-guests") },
     Guest { features: &["lacks-key"], ..Guest::plain("probe-lacks-key", "test-guests") },
     Guest { features: &["unordered"], ..Guest::plain("probe-unordered", "test-guests") },

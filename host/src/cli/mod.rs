@@ -22,6 +22,7 @@ mod register;
 mod run;
 mod state;
 mod table;
+mod test;
 mod text;
 
 use std::io::{self, Write};
@@ -93,6 +94,7 @@ enum Command {
     Register(register::Args),
     Publish(publish::Args),
     Check(check::Args),
+    Test(test::Args),
     /// Look at the state of handlers
     #[command(subcommand)]
     State(state::Command),
@@ -156,6 +158,7 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
             Command::Register(args) => register::run(args, config).await,
             Command::Publish(args) => publish::run(args, config).await,
             Command::Check(args) => check::run(args, config, named).await,
+            Command::Test(args) => test::run(args, config).await,
             Command::State(state::Command::Dump(args)) => state::dump(args, config).await,
             Command::Partitions(args) => partitions::run(args, config).await,
             Command::Halted(args) => halted::run(args, config).await,

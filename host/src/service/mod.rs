@@ -23,7 +23,7 @@ use std::sync::Arc;
 use keyrail_broker::Broker;
 
 pub use inspect::{CatalogView, Cursor, CursorError, InspectError, Page};
-pub use line::{LaneName, LineError, LineLimits};
+pub use line::{LaneName, LineError, LineLimits, read_line};
 pub use lines::{LineSplitter, LineText, RawLine};
 pub use operate::{
     AuditView, ContentView, DeadLetterView, EntryName, EventView, HaltedRow, HeadView, NextTry, OperationError,

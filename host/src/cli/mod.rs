@@ -14,6 +14,7 @@ mod head;
 mod load;
 mod log;
 mod members;
+mod new;
 mod numbers;
 mod partitions;
 mod pause;
@@ -95,6 +96,7 @@ enum Command {
     Publish(publish::Args),
     Check(check::Args),
     Test(test::Args),
+    New(new::Args),
     /// Look at the state of handlers
     #[command(subcommand)]
     State(state::Command),
@@ -159,6 +161,7 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
             Command::Publish(args) => publish::run(args, config).await,
             Command::Check(args) => check::run(args, config, named).await,
             Command::Test(args) => test::run(args, config).await,
+            Command::New(args) => new::run(args),
             Command::State(state::Command::Dump(args)) => state::dump(args, config).await,
             Command::Partitions(args) => partitions::run(args, config).await,
             Command::Halted(args) => halted::run(args, config).await,

@@ -75,8 +75,15 @@ fn failed(tries: usize) -> String {
 
 /// A line for each try that failed.
 pub(crate) fn failure_lines(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
-    for (index, failure) in handled.failures.iter().enumerate() {
-        writeln!(out, "        try {}: {}: {}", index + 1, failure.kind.as_str(), one_line(&failure.error))?;
+    let mut number = 1;
+    // Most tries of an event fail alike.
+    for alike in handled.failures.chunk_by(|one, other| one == other) {
+        let tries = match alike.len() {
+            1 => format!("try {number}"),
+            more => format!("tries {number} to {}", number + more - 1),
+        };
+        number += alike.len();
+        writeln!(out, "        {tries}: {}: {}", alike[0].kind.as_str(), one_line(&alike[0].error))?;
     }
     Ok(())
 }

@@ -25,7 +25,8 @@ fn main() {
             add(&mut files, &format!("{language}/{}", name(&folder)), &folder);
         }
         let list = sdk.join("sdk.files");
-        for line in fs::read_to_string(&list).unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty()) {
+        for line in fs::read_to_string(&list).unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty())
+        {
             let path = sdk.join(line.trim_end_matches('/'));
             assert!(path.exists(), "{} names {line}, which is not there", list.display());
             add(&mut files, &format!("{language}/sdk/{}", line.trim_end_matches('/')), &path);

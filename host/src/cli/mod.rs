@@ -20,6 +20,7 @@ mod partitions;
 mod pause;
 mod publish;
 mod register;
+mod replay;
 mod run;
 mod state;
 mod table;
@@ -97,6 +98,8 @@ enum Command {
     Check(check::Args),
     Test(test::Args),
     New(new::Args),
+    Record(replay::Record),
+    Replay(replay::Replay),
     /// Look at the state of handlers
     #[command(subcommand)]
     State(state::Command),
@@ -162,6 +165,8 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
             Command::Check(args) => check::run(args, config, named).await,
             Command::Test(args) => test::run(args, config).await,
             Command::New(args) => new::run(args),
+            Command::Record(args) => replay::record(args, config).await,
+            Command::Replay(args) => replay::replay(args, config).await,
             Command::State(state::Command::Dump(args)) => state::dump(args, config).await,
             Command::Partitions(args) => partitions::run(args, config).await,
             Command::Halted(args) => halted::run(args, config).await,

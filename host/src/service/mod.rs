@@ -12,6 +12,7 @@ mod line;
 mod lines;
 mod operate;
 mod publish;
+mod recording;
 mod register;
 mod report;
 mod rows;
@@ -30,6 +31,7 @@ pub use operate::{
     PausedView, WhoAndWhy,
 };
 pub use publish::PublishOptions;
+pub use recording::{RecordFrom, RecordedEntry, Recording, Value};
 pub use register::{Change, RefusedHandler, RegisterError, Registered, Registration};
 pub use report::{Outcome, Report, Stop, StopKind};
 pub use rows::{Halted, Row, State, Values};

@@ -29,7 +29,7 @@ use tracing::instrument::WithSubscriber;
 pub use capture::LogLine;
 pub use host::Emits;
 pub use rehearsal::{Happened, Rehearsal, RehearsalError};
-pub use report::{Record, shown_value};
+pub use report::{Emitted, Outcome, Record, shown_value};
 
 use crate::engine::call::NO_STATE;
 use crate::engine::wants::{Wants, wants};

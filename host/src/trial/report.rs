@@ -2,7 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use keyrail_ordering::{CategoryName, FailureKind, GroupName, HaltCause, Key, MessageName, Outgoing, PartitionId, Scope};
+use keyrail_ordering::{
+    CategoryName, FailureKind, GroupName, HaltCause, Key, MessageName, Outgoing, PartitionId, Scope,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -121,7 +123,9 @@ impl Record {
             Ending::GivenUp(_) => (Outcome::Poison, 0),
         };
         let failures = handled.failures.iter().map(|failure| match failure.kind {
-            FailureKind::Retry { .. } | FailureKind::Rejected => format!("{}: {}", failure.kind.as_str(), failure.error),
+            FailureKind::Retry { .. } | FailureKind::Rejected => {
+                format!("{}: {}", failure.kind.as_str(), failure.error)
+            }
             kind => kind.as_str().into(),
         });
         Self::Event {

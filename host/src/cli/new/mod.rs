@@ -16,7 +16,9 @@ use super::text;
 /// The project has the SDK and the interface to the host in its folder `keyrail`: of Keyrail nothing is downloaded. Its
 /// README.md says how to build and test it.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  keyrail new billing --lang rust\n  keyrail new billing --lang ts --dir services/billing")]
+#[command(
+    after_help = "Examples:\n  keyrail new billing --lang rust\n  keyrail new billing --lang ts --dir services/billing"
+)]
 pub(crate) struct Args {
     /// Name of the handler: small letters, digits and dashes; the project's folder is called so too
     #[arg(value_name = "NAME")]

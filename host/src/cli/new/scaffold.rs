@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::Language;
 use super::super::failure::Refused;
+use super::Language;
 
 include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));
 
@@ -44,7 +44,8 @@ pub(super) fn files(language: Language, name: &str) -> Result<Vec<File>> {
             },
         })
         .collect();
-    let verbatim = |(path, content): (&str, &[u8]), to: &str| File { path: Path::new(to).join(path), content: content.to_vec() };
+    let verbatim =
+        |(path, content): (&str, &[u8]), to: &str| File { path: Path::new(to).join(path), content: content.to_vec() };
     files.extend(of(&format!("{sdk}/sdk")).map(|file| verbatim(file, "keyrail/sdk")));
     files.extend(of("wit").map(|file| verbatim(file, "keyrail/wit")));
     Ok(files)

@@ -47,17 +47,25 @@ enum Difference {
 impl Expectation {
     /// Reads it; lines that begin with `//` are comments.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| {
-            format!("cannot read {}; --update writes what comes out there", path.display())
-        })?;
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}; --update writes what comes out there", path.display()))?;
         Ok(Self { path: path.into(), lines: parse(&text).map_err(|why| Refused(format!("{} {why}", path.display())))? })
+    }
+
+    /// The lines of a bundle that say what is expected; none if it has none.
+    pub(crate) fn of_bundle(path: &Path, lines: &[(usize, String)]) -> Result<Option<Self>> {
+        let lines = lines.iter().map(|(number, text)| line(*number, text)).collect::<Result<Vec<_>, _>>();
+        let lines = lines.map_err(|why| Refused(format!("{} {why}", path.display())))?;
+        Ok((!lines.is_empty()).then(|| Self { path: path.into(), lines }))
     }
 
     /// Prints what differs, to standard error, and finds the exit code.
     pub(crate) fn judge(&self, actual: &[String]) -> Result<Exit> {
         let differences = self.differences(actual)?;
         if differences.is_empty() {
-            printed(writeln!(io::stdout(), "as expected: {}", count(self.lines.len() as u64, "line")).map_err(Into::into))?;
+            printed(
+                writeln!(io::stdout(), "as expected: {}", count(self.lines.len() as u64, "line")).map_err(Into::into),
+            )?;
             return Ok(Exit::Done);
         }
         eprintln!("{}", self.shown(&differences));
@@ -105,20 +113,21 @@ fn parse(text: &str) -> Result<Vec<Line>, String> {
         if line.is_empty() || line.starts_with("//") {
             continue;
         }
-        let number = index + 1;
-        let value: Value =
-            serde_json::from_str(line).map_err(|error| format!("line {number}: {}", one_line(&error.to_string())))?;
-        match value.get(KIND).and_then(Value::as_str) {
-            Some("event" | "emit" | "state") => lines.push(Line { number, text: line.into(), value }),
-            _ => {
-                return Err(format!("line {number}: it needs a member \"what\", which is \"event\", \"emit\" or \"state\""));
-            }
-        }
+        lines.push(self::line(index + 1, line)?);
     }
     if lines.is_empty() {
         return Err("expects nothing: it has no line; --update writes what comes out there".into());
     }
     Ok(lines)
+}
+
+fn line(number: usize, text: &str) -> Result<Line, String> {
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| format!("line {number}: {}", one_line(&error.to_string())))?;
+    match value.get(KIND).and_then(Value::as_str) {
+        Some("event" | "emit" | "state") => Ok(Line { number, text: text.into(), value }),
+        _ => Err(format!("line {number}: it needs a member \"what\", which is \"event\", \"emit\" or \"state\"")),
+    }
 }
 
 /// Whether the actual line has every member that the expected one names.

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use anyhow::{Context, Error, Result};
 use keyrail::config::Config;
 use keyrail::service::{LaneName, LineLimits, RawLine, read_line};
-use keyrail::trial::{Ending, Happened, Record, Rehearsal, RehearsalError};
+use keyrail::trial::{Ending, Happened, Record, Rehearsal, RehearsalError, State};
+use keyrail_ordering::PartitionId;
 use keyrail_runtime::Module;
 
 use super::failure::{Exit, Refused, Usage, one_line, printed};
@@ -21,7 +22,7 @@ use super::load;
 use super::publish::input::Source;
 
 pub(crate) use compare::Expectation;
-pub(crate) use show::{failure_lines, indented_logs, short};
+pub(crate) use show::{all as show_all, indented_logs, short};
 
 /// Run a handler on a file of events in memory, and show what comes of each
 ///
@@ -74,12 +75,11 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let mut rehearsal = Rehearsal::new(&modules, &config.engine.retry).map_err(failure)?;
     let happened = rehearse(&mut rehearsal, &source, config).await?;
 
-    let records = records(&happened, &rehearsal);
-    let lines = records.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+    let lines = lines(&happened, rehearsal.states())?;
     if args.json {
         printed(print_lines(&lines))?;
     } else {
-        printed(show::all(&happened, &rehearsal))?;
+        printed(show::all(&happened, rehearsal.states()))?;
     }
     if args.update
         && let Some(path) = &args.expect
@@ -89,9 +89,14 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     }
     match expected {
         Some(expected) => expected.judge(&lines),
-        None if happened.iter().any(|(_, one)| matches!(one.handled.ending, Ending::GivenUp(_))) => Ok(Exit::Halted),
-        None => Ok(Exit::Done),
+        None => Ok(without_expectation(&happened)),
     }
+}
+
+/// How it ends if nothing says what was expected.
+pub(crate) fn without_expectation(happened: &[(u64, Happened)]) -> Exit {
+    let stands_still = happened.iter().any(|(_, one)| matches!(one.handled.ending, Ending::GivenUp(_)));
+    if stands_still { Exit::Halted } else { Exit::Done }
 }
 
 /// Submits every line; each event with the number of the line that it came or followed from.
@@ -107,9 +112,8 @@ async fn rehearse(rehearsal: &mut Rehearsal, source: &Source, config: &Config) -
     while let Some(lines) = input.lines.recv().await {
         for line in lines {
             let number = line.number;
-            let of_line = submit(rehearsal, &line, &limits)
-                .await
-                .with_context(|| format!("{} line {number}", source.name()))?;
+            let of_line =
+                submit(rehearsal, &line, &limits).await.with_context(|| format!("{} line {number}", source.name()))?;
             happened.extend(of_line.into_iter().map(|one| (number, one)));
         }
     }
@@ -132,18 +136,22 @@ fn failure(error: RehearsalError) -> Error {
     }
 }
 
-/// Everything that came out: events in the order in which they ran, then emits and state by handler and key.
-fn records(happened: &[(u64, Happened)], rehearsal: &Rehearsal) -> Vec<Record> {
+/// Everything that came out, as lines of JSON: events in the order in which they ran, then emits and state by handler and key.
+pub(crate) fn lines<'a>(
+    happened: &[(u64, Happened)],
+    states: impl Iterator<Item = (&'a PartitionId, &'a State)>,
+) -> Result<Vec<String>> {
     let mut records: Vec<_> = happened.iter().map(|(line, one)| Record::of_event(*line, one)).collect();
     let mut by_key: Vec<_> = happened.iter().map(|(_, one)| one).collect();
     // Stable: emits of one key stay in their order.
     by_key.sort_by_key(|one| (&one.handler, &one.partition));
     records.extend(by_key.into_iter().flat_map(Record::of_emits));
-    records.extend(rehearsal.states().flat_map(|(partition, state)| Record::of_state(partition, state)));
-    records
+    records.extend(states.flat_map(|(partition, state)| Record::of_state(partition, state)));
+    Ok(records.iter().map(serde_json::to_string).collect::<Result<_, _>>()?)
 }
 
-fn print_lines(lines: &[String]) -> Result<()> {
+/// To standard output.
+pub(crate) fn print_lines(lines: &[String]) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for line in lines {
         writeln!(out, "{line}")?;

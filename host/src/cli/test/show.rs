@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use keyrail::trial::{Ending, Handled, Happened, LogLine, Rehearsal, shown_value};
+use keyrail::trial::{Ending, Handled, Happened, LogLine, State, shown_value};
 use keyrail_ordering::{HaltCause, PartitionId, Scope};
 
 use super::super::failure::one_line;
@@ -13,12 +13,16 @@ use super::super::text;
 /// Of a value, an emit, a line that was logged.
 const SHOWN_MAX_CHARS: usize = 200;
 
-pub(super) fn all(happened: &[(u64, Happened)], rehearsal: &Rehearsal) -> Result<()> {
+/// Each event with what came of it, then the state of each key.
+pub(crate) fn all<'a>(
+    happened: &[(u64, Happened)],
+    states: impl Iterator<Item = (&'a PartitionId, &'a State)>,
+) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for (line, one) in happened {
         event(&mut out, *line, one)?;
     }
-    let mut states = rehearsal.states().filter(|(_, state)| !state.is_empty()).peekable();
+    let mut states = states.filter(|(_, state)| !state.is_empty()).peekable();
     if states.peek().is_some() {
         writeln!(out, "\nstate:")?;
     }
@@ -74,7 +78,7 @@ fn failed(tries: usize) -> String {
 }
 
 /// A line for each try that failed.
-pub(crate) fn failure_lines(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
+fn failure_lines(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     let mut number = 1;
     // Most tries of an event fail alike.
     for alike in handled.failures.chunk_by(|one, other| one == other) {
@@ -116,7 +120,8 @@ fn summary(happened: &[(u64, Happened)]) -> String {
         (number(|ending| matches!(ending, Ending::Behind)), "not run"),
         (number(|ending| matches!(ending, Ending::NotHandled)), "not handled"),
     ];
-    let parts: Vec<_> = parts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{number} {what}")).collect();
+    let parts: Vec<_> =
+        parts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{number} {what}")).collect();
     let handled = count(happened.len() as u64, "event");
     if parts.is_empty() { handled } else { format!("{handled}: {}", parts.join(", ")) }
 }

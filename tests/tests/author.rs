@@ -157,7 +157,13 @@ fn a_new_project_builds_and_passes_its_test() {
     let project = author.path("order-counter");
     assert!(!files(&project).iter().any(|file| file.to_str().unwrap().contains(".tmpl")));
 
-    // What the README says, by whichever toolchain is here.
+    // What the README says: its tests, ...
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("projects");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["test", "--target-dir"]).arg(&target).current_dir(&project);
+    let tested = cargo.output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stderr));
+    // ... and the component, by whichever toolchain is here.
     let component = project.join("handler.wasm");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["xtask", "component"]).args([&project, &component]).current_dir(repository(""));
@@ -226,8 +232,19 @@ fn halted(broker: &str) {
     let component = component.to_str().unwrap();
     run(broker, &["register", component]).ok();
     run_with_input(broker, &["publish", "-"], &(probe("count", 0) + &probe("state-big", 20) + &probe("count", 0))).ok();
-    let ran =
-        run(broker, &["run", "--handler", component, "--until-idle", "--set", "runtime.state_value_max_bytes=10"]);
+    let ran = run(
+        broker,
+        &[
+            "run",
+            "--handler",
+            component,
+            "--until-idle",
+            "--set",
+            "runtime.state_value_max_bytes=10",
+            "--set",
+            "retention.entries=100",
+        ],
+    );
     assert_eq!(ran.code, 3, "{ran:#?}");
 }
 
@@ -252,7 +269,10 @@ fn a_head_is_tried_recorded_and_replayed(broker: &str) {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["result"], &json["state"][0]["before"]), (&json!("done"), &Value::Null), "{json}");
     let other = guest("conformance-rust");
-    run(broker, &["head", "try", "probe", "k", "--with", other.to_str().unwrap()]).refused(5, "conformance");
+    let wrong = ["head", "try", "probe", "k", "--with", other.to_str().unwrap()];
+    run(broker, &wrong).refused(1, "no handler named \"conformance\"");
+    run(broker, &[&wrong[..], &["--group", "probe"]].concat())
+        .refused(5, "declares the handler conformance, not probe");
     assert_eq!(head(broker), before, "nothing was changed");
     assert_eq!(run(broker, &["state", "dump", "probe"]).ok().out, state);
 

@@ -258,7 +258,7 @@ impl Service {
             if !whole {
                 return Err(OperationError::Conflict(format!(
                     "the first event that is kept of {} is {}: what came before it is gone, and with it what the state was; \
-                     record from the head",
+                     record from the head, or have hosts keep settled events (retention.entries)",
                     partition.id,
                     EntryName::of(&stream[0].at, &partition.id.scope)
                 )));

@@ -23,7 +23,7 @@ use bundle::Bundle;
 /// state before it. Nothing is changed, and the broker is not needed to replay it.
 ///
 /// The state before an event is not kept once the event is settled. So of settled events only those can be recorded that go
-/// back to the first (--from start), while the broker still has all of them; they are replayed from no state. (A key that was
+/// back to the first (--from start), where hosts keep settled events (retention.entries, retention.age_ms); they are replayed from no state. (A key that was
 /// empty for long and then used again may have had state before its first event: that cannot be told.)
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  keyrail record order client-7 -o client-7.bundle.jsonl\n  \

@@ -35,6 +35,7 @@ fn main() {
     let mut code = String::from("/// Path and content of each file.\nstatic FILES: &[(&str, &[u8])] = &[\n");
     for (path, source) in &files {
         let source = source.canonicalize().expect("it was listed");
+        let source = source.to_str().expect("a path that cargo takes is text");
         writeln!(code, "    ({path:?}, include_bytes!({source:?})),").expect("a String takes all");
     }
     code.push_str("];\n");

@@ -201,8 +201,8 @@ impl Service {
             )));
         };
         let (state, entries, failed_tries) = match from {
-            RecordFrom::Head => self.from_head(partition, limit).await?,
-            RecordFrom::Start => (vec![], self.from_start(partition, limit).await?, 0),
+            RecordFrom::Head => self.since_head(partition, limit).await?,
+            RecordFrom::Start => (vec![], self.since_start(partition, limit).await?, 0),
         };
         let version = catalog.handlers.get(&partition.id.group).map(|handler| handler.metadata.version.clone());
         let scope = &partition.id.scope;
@@ -218,7 +218,7 @@ impl Service {
         })
     }
 
-    async fn from_head(
+    async fn since_head(
         &self,
         partition: &PartitionSpec,
         limit: usize,
@@ -249,7 +249,7 @@ impl Service {
         )))
     }
 
-    async fn from_start(&self, partition: &PartitionSpec, limit: usize) -> Result<Vec<Arc<Entry>>, OperationError> {
+    async fn since_start(&self, partition: &PartitionSpec, limit: usize) -> Result<Vec<Arc<Entry>>, OperationError> {
         let streams: Vec<_> = partition.streams.iter().map(|stream| (stream.clone(), EntryId::new(0, 0))).collect();
         let mut entries = self.broker.snapshot(&partition.id, &streams, limit).await?.entries;
         for stream in entries.chunk_by(|one, next| one.at.stream == next.at.stream) {

@@ -98,13 +98,11 @@ impl TrialHost {
 #[async_trait]
 impl CallHost for TrialHost {
     async fn state(&mut self, name: &str) -> Result<Option<Bytes>, String> {
-        match &self.state {
-            Some(state) => Ok(state.get(name).cloned()),
-            None => {
-                self.seen.with(|seen| seen.wanted_state = true);
-                Err(NO_STATE.into())
-            }
-        }
+        let Some(state) = &self.state else {
+            self.seen.with(|seen| seen.wanted_state = true);
+            return Err(NO_STATE.into());
+        };
+        Ok(state.get(name).cloned())
     }
 
     fn accept(&mut self, emit: Emit, nth: u32) -> Result<Outgoing, EmitRefusal> {

@@ -14,9 +14,8 @@ use super::Language;
 
 include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));
 
-/// Where the README's commands stand: the lines of its first block of this kind.
-const COMMANDS_BEGIN: &str = "```sh";
-const BLOCK_END: &str = "```";
+/// How a block of commands begins and ends in a README.
+const BLOCK: &str = "```";
 
 /// A file of a project.
 pub(super) struct File {
@@ -71,9 +70,9 @@ pub(super) fn write(folder: &Path, files: &[File]) -> Result<()> {
     Ok(())
 }
 
-/// What to type next: the first block of commands of the project's README.
+/// What to type next: the first block of the project's README.
 pub(super) fn next_commands(folder: &Path) -> Vec<String> {
     let readme = fs::read_to_string(folder.join("README.md")).unwrap_or_default();
-    let block = readme.lines().skip_while(|line| line.trim() != COMMANDS_BEGIN).skip(1);
-    block.take_while(|line| line.trim() != BLOCK_END).map(str::to_string).collect()
+    let block = readme.lines().skip_while(|line| !line.trim().starts_with(BLOCK)).skip(1);
+    block.take_while(|line| line.trim() != BLOCK).map(|line| line.trim_end().to_string()).collect()
 }

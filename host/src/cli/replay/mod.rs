@@ -163,12 +163,11 @@ pub(crate) async fn replay(args: Replay, config: &Config) -> Result<Exit> {
     let lines = test::lines(&happened, states())?;
     printed(if args.json { test::print_lines(&lines) } else { test::show_all(&happened, states()) })?;
     if args.update {
-        match &args.expect {
-            Some(path) => test::write_lines(path, &lines)?,
-            None => {
-                bundle.expect(lines);
-                bundle.write(&args.file)?;
-            }
+        if let Some(path) = &args.expect {
+            test::write_lines(path, &lines)?;
+        } else {
+            bundle.expect(lines);
+            bundle.write(&args.file)?;
         }
         return Ok(Exit::Done);
     }

@@ -144,7 +144,8 @@ impl World {
             let line = json!({
                 "id": id, "category": "conformance", "type": "Step", "data": data, "headers": headers,
             });
-            text += &format!("{line}\n");
+            text += &line.to_string();
+            text.push('\n');
             ids.push(id);
         }
         let lines = LineSplitter::new(1, self.service.line_max_bytes()).push(&Bytes::from(text));

@@ -9,3 +9,4 @@ pub mod clock;
 pub mod config;
 pub mod engine;
 pub mod service;
+pub mod trial;

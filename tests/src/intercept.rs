@@ -8,11 +8,11 @@ use keyrail_broker::{
     AcquireError, Acquired, AuditRow, Backlog, Bells, Broker, By, CatalogStore, Commit, Committed, DeadLetter,
     DeliveryRef, Error, FencedError, Head, HeadAction, Heartbeat, Housekeeping, IdleStream, Inspect, Leases, Log,
     Members, Operate, OperateError, PartitionRow, Paused, Publication, Publish, PublishError, Published, ReadySet,
-    ReadySource, Routed, Router, Rows, SharedLog, SharedSource, SharedTaken, StateRow, Taken,
+    ReadySource, Routed, Router, Rows, SharedLog, SharedSource, SharedTaken, Snapshot, StateRow, Taken,
 };
 use keyrail_ordering::{
     Capabilities, Catalog, CategoryName, Effects, EntryId, EntryRef, HaltRecord, Key, Lease, Member, OwnerId,
-    PartitionId, PartitionSpec,
+    PartitionId, PartitionSpec, StreamId,
 };
 
 /// What an owner is about to do.
@@ -222,6 +222,14 @@ impl Inspect for Intercepted {
     }
     async fn states(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<StateRow> {
         self.inner.states(source, cursor, limit).await
+    }
+    async fn snapshot(
+        &self,
+        partition: &PartitionId,
+        from: &[(StreamId, EntryId)],
+        limit: usize,
+    ) -> Result<Snapshot, Error> {
+        self.inner.snapshot(partition, from, limit).await
     }
     async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error> {
         self.inner.backlog(sources).await

@@ -22,10 +22,12 @@ struct Guest {
     socket_features: &'static [&'static str],
 }
 
-const GUESTS: [Guest; 6] = [
+const GUESTS: [Guest; 8] = [
     Guest::plain("itinerary", "itinerary"),
     Guest::plain("order-fulfilment", "order-fulfilment"),
     Guest::plain("order-process", "order-process"),
+    Guest::plain("conformance-rust", "conformance"),
+    Guest::plain("conformance-sink", "conformance-sink"),
     Guest { socket_features: &["network"], ..Guest::plain("probe", "test-guests") },
     Guest { features: &["lacks-key"], ..Guest::plain("probe-lacks-key", "test-guests") },
     Guest { features: &["unordered"], ..Guest::plain("probe-unordered", "test-guests") },
@@ -77,6 +79,19 @@ pub(crate) fn build(choice: Choice) -> Result<PathBuf> {
         }
     }
     Ok(folder)
+}
+
+/// Builds one project outside of this workspace: its library is called `handler`.
+pub(crate) fn component(project: &Path, output: &Path, choice: Choice) -> Result<()> {
+    let project = fs::canonicalize(project).with_context(|| format!("cannot find {}", project.display()))?;
+    let toolchain = Toolchain::prepare(choice)?;
+    // One folder for all projects: they share their dependencies.
+    let build_dir = toolchain.target_dir(&workspace::target_dir()?.join("projects"));
+    let mut cargo = toolchain.cargo_build();
+    cargo.args(["--quiet", "--release", "--target-dir"]).arg(&build_dir).current_dir(&project);
+    process::run(&mut cargo)?;
+    let output = std::path::absolute(output)?;
+    place(&build_dir.join(TARGET).join("release/handler.wasm"), &output)
 }
 
 /// Copies if the content differs, in one step: a host may be watching the file.

@@ -3,6 +3,7 @@
 //! They prepare what a fresh machine lacks and say each step in one line. Only light dependencies: everybody who builds
 //! anything waits for it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -42,6 +43,16 @@ enum Task {
         #[arg(long, value_enum, default_value_t)]
         toolchain: toolchain::Choice,
     },
+    /// Build a project of `keyrail new --lang rust` into a component, with whichever toolchain is there
+    Component {
+        /// The project's folder
+        project: PathBuf,
+        /// Where the component goes
+        output: PathBuf,
+        /// How to build for wasm32-wasip2
+        #[arg(long, value_enum, default_value_t)]
+        toolchain: toolchain::Choice,
+    },
     /// Measure how long keys pause when owners change, events/s beside what Redis itself can do, and the parts
     Bench {
         /// Only these
@@ -67,6 +78,7 @@ fn main() -> ExitCode {
         Task::Demo => demo::run(),
         Task::Test { rest } => test::run(&rest),
         Task::Guests { toolchain } => guests::build(toolchain).map(drop),
+        Task::Component { project, output, toolchain } => guests::component(&project, &output, toolchain),
         Task::Bench { only } => bench::run(only),
         Task::Chaos { rest } => chaos::run(&rest),
         Task::Simulate { rest } => simulate::run(&rest),

@@ -4,9 +4,24 @@ use keyrail_broker::HeadAction;
 use keyrail_ordering::Member;
 
 use super::{Access, AccessError, PAGE_MAX, parsed};
-use crate::service::{AuditView, DeadLetterView, HaltedRow, HeadView, Page, PausedView, WhoAndWhy};
+use crate::service::{
+    AuditView, DeadLetterView, HaltedRow, HeadView, Page, PausedView, RecordFrom, Recording, WhoAndWhy,
+};
 
 impl Access {
+    /// What a handler has on a key, to be tried elsewhere.
+    pub async fn recording(
+        &self,
+        place: (&str, &str, Option<&str>),
+        from: RecordFrom,
+        limit: usize,
+    ) -> Result<Recording, AccessError> {
+        match self {
+            Self::Direct(service) => Ok(service.recording(place, from, limit).await?),
+            Self::Socket(client) => client.recording(place, from, limit).await,
+        }
+    }
+
     /// The heads of a key: one for each group that has not settled everything, or of the named group.
     pub async fn heads(&self, category: &str, key: &str, group: Option<&str>) -> Result<Vec<HeadView>, AccessError> {
         match self {

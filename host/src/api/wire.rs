@@ -3,7 +3,9 @@
 use keyrail_ordering::Member;
 use serde::{Deserialize, Serialize};
 
-use crate::service::{HeadView, LaneName, Outcome, PausedView, RefusedHandler, Registered, Registration, WhoAndWhy};
+use crate::service::{
+    HeadView, LaneName, Outcome, PausedView, RecordFrom, RefusedHandler, Registered, Registration, WhoAndWhy,
+};
 
 /// Answer of every request that failed.
 #[derive(Debug, Serialize, Deserialize)]
@@ -102,6 +104,21 @@ pub struct HeadsQuery {
     pub key: String,
     /// Only this group's head.
     pub group: Option<String>,
+}
+
+/// Query of `GET /v1/recordings/{category}`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordingQuery {
+    /// The key, or the correlation value.
+    pub key: String,
+    /// Whose; needed where several handlers read the category.
+    pub group: Option<String>,
+    /// Where it begins.
+    #[serde(default)]
+    pub from: RecordFrom,
+    /// Events of a stream, at most.
+    pub limit: Option<usize>,
 }
 
 /// Answer of `GET /v1/heads/{category}`.

@@ -14,14 +14,17 @@ mod head;
 mod load;
 mod log;
 mod members;
+mod new;
 mod numbers;
 mod partitions;
 mod pause;
 mod publish;
 mod register;
+mod replay;
 mod run;
 mod state;
 mod table;
+mod test;
 mod text;
 
 use std::io::{self, Write};
@@ -93,6 +96,10 @@ enum Command {
     Register(register::Args),
     Publish(publish::Args),
     Check(check::Args),
+    Test(test::Args),
+    New(new::Args),
+    Record(replay::Record),
+    Replay(replay::Replay),
     /// Look at the state of handlers
     #[command(subcommand)]
     State(state::Command),
@@ -156,6 +163,10 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
             Command::Register(args) => register::run(args, config).await,
             Command::Publish(args) => publish::run(args, config).await,
             Command::Check(args) => check::run(args, config, named).await,
+            Command::Test(args) => test::run(args, config).await,
+            Command::New(args) => new::run(args),
+            Command::Record(args) => replay::record(args, config).await,
+            Command::Replay(args) => replay::replay(args, config).await,
             Command::State(state::Command::Dump(args)) => state::dump(args, config).await,
             Command::Partitions(args) => partitions::run(args, config).await,
             Command::Halted(args) => halted::run(args, config).await,

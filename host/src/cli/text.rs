@@ -46,7 +46,7 @@ fn name_broker(text: &str, address: &str) -> String {
 }
 
 /// Commands that need a broker, as they stand in printed text.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "head ",
     "halted",
     "dlq ",
@@ -60,6 +60,7 @@ const COMMANDS: [&str; 14] = [
     "state ",
     "publish",
     "register",
+    "record",
     "run",
 ];
 

@@ -18,12 +18,12 @@ use super::holdings::Holding;
 use super::shared::Shared;
 
 /// Headers of this prefix are the host's.
-const HOST_HEADER_PREFIX: &str = "keyrail-";
+pub(crate) const HOST_HEADER_PREFIX: &str = "keyrail-";
 /// The header that names the event which caused an emit.
 const CAUSE_HEADER: &str = "keyrail-cause";
 
 /// Why a handler of a category without partitions gets no state.
-pub(super) const NO_STATE: &str =
+pub(crate) const NO_STATE: &str =
     "the category is not partitioned, so nothing orders state; declare sequential-by, or keep no state";
 
 /// One ownership, as its calls see it.
@@ -161,7 +161,7 @@ impl CallHost for SharedCall {
 }
 
 /// Checks what a call emits, and makes an event of it.
-fn accept(
+pub(crate) fn accept(
     catalog: &Catalog,
     group: &GroupName,
     cause: &EntryRef,
@@ -190,7 +190,7 @@ fn accept(
 }
 
 /// The same for the n-th emit of this entry by this group in every try, and different for every other.
-fn emit_id(group: &GroupName, cause: &EntryRef, cause_id: &str, nth: u32) -> Arc<str> {
+pub(crate) fn emit_id(group: &GroupName, cause: &EntryRef, cause_id: &str, nth: u32) -> Arc<str> {
     let digest = Sha256::digest(format!("{group}\n{cause}\n{cause_id}\n{nth}").as_bytes());
     let mut id = [0; 16];
     id.copy_from_slice(&digest[..16]);

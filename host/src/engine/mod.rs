@@ -10,7 +10,7 @@
 //! - [`router`] moves outbox records into their streams, [`housekeeper`] keeps the store small;
 //! - [`machine`] is where time and chance come from.
 
-mod call;
+pub(crate) mod call;
 mod discovery;
 mod handler;
 mod heartbeat;
@@ -21,7 +21,7 @@ mod pool;
 mod router;
 mod shared;
 mod stats;
-mod wants;
+pub(crate) mod wants;
 mod worker;
 
 use std::sync::Arc;

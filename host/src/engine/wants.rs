@@ -4,7 +4,7 @@ use keyrail_broker::REDRIVEN_FOR;
 use keyrail_ordering::{Event, Metadata};
 
 /// What to do with an event.
-pub(super) enum Wants {
+pub(crate) enum Wants {
     /// Call the handler.
     Yes,
     /// Another handler's: settled without a call.
@@ -13,7 +13,7 @@ pub(super) enum Wants {
     OtherVersion(String),
 }
 
-pub(super) fn wants(handler: &Metadata, event: &Event) -> Wants {
+pub(crate) fn wants(handler: &Metadata, event: &Event) -> Wants {
     let redriven_for = event.headers.iter().find(|(name, _)| name == REDRIVEN_FOR);
     if redriven_for.is_some_and(|(_, group)| group != handler.name.as_str()) {
         return Wants::No;

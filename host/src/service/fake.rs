@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use keyrail_broker::*;
 use keyrail_ordering::{
-    Capabilities, Catalog, CategoryName, Effects, EntryId, EntryRef, HaltRecord, Lease, OwnerId, PartitionSpec,
+    Capabilities, Catalog, CategoryName, Effects, EntryId, EntryRef, HaltRecord, Lease, OwnerId, PartitionId,
+    PartitionSpec, StreamId,
 };
 
 /// How one call to publish goes.
@@ -222,6 +223,9 @@ impl Inspect for FakeBroker {
     }
     async fn states(&self, _: &ReadySource, _: u64, _: usize) -> Result<(Vec<StateRow>, Option<u64>), Error> {
         Ok((vec![], None))
+    }
+    async fn snapshot(&self, _: &PartitionId, _: &[(StreamId, EntryId)], _: usize) -> Result<Snapshot, Error> {
+        Ok(Snapshot { state: vec![], entries: vec![] })
     }
     async fn backlog(&self, _: &[ReadySource]) -> Result<Backlog, Error> {
         Ok(Backlog::default())

@@ -119,6 +119,16 @@ impl LineError {
     }
 }
 
+/// One line as an event that the catalog accepts; `fresh_id` names it if the line does not.
+pub fn read_line(
+    line: &RawLine,
+    catalog: &Catalog,
+    limits: &LineLimits,
+    fresh_id: impl FnOnce() -> String,
+) -> Result<Publication, LineError> {
+    Draft::read_with_id(line, catalog, limits, fresh_id).map(|draft| draft.publication)
+}
+
 /// An event that was read from a line and accepted.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
@@ -150,6 +160,15 @@ struct Headers(Vec<(String, String)>);
 impl Draft {
     /// The event of a line.
     pub(super) fn read(line: &RawLine, catalog: &Catalog, limits: &LineLimits) -> Result<Self, LineError> {
+        Self::read_with_id(line, catalog, limits, ids::fresh)
+    }
+
+    fn read_with_id(
+        line: &RawLine,
+        catalog: &Catalog,
+        limits: &LineLimits,
+        fresh_id: impl FnOnce() -> String,
+    ) -> Result<Self, LineError> {
         let bytes = match &line.text {
             LineText::Whole(bytes) => bytes,
             LineText::TooLong { bytes } => {
@@ -177,7 +196,7 @@ impl Draft {
         }
         let id = match form.id {
             Some(id) => checked(id)?,
-            None => ids::fresh(),
+            None => fresh_id(),
         };
         let event = Event {
             id: id.into(),

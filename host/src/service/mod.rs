@@ -12,6 +12,7 @@ mod line;
 mod lines;
 mod operate;
 mod publish;
+mod recording;
 mod register;
 mod report;
 mod rows;
@@ -23,13 +24,14 @@ use std::sync::Arc;
 use keyrail_broker::Broker;
 
 pub use inspect::{CatalogView, Cursor, CursorError, InspectError, Page};
-pub use line::{LaneName, LineError, LineLimits};
+pub use line::{LaneName, LineError, LineLimits, read_line};
 pub use lines::{LineSplitter, LineText, RawLine};
 pub use operate::{
     AuditView, ContentView, DeadLetterView, EntryName, EventView, HaltedRow, HeadView, NextTry, OperationError,
     PausedView, WhoAndWhy,
 };
 pub use publish::PublishOptions;
+pub use recording::{RecordFrom, RecordedEntry, Recording, Value};
 pub use register::{Change, RefusedHandler, RegisterError, Registered, Registration};
 pub use report::{Outcome, Report, Stop, StopKind};
 pub use rows::{Halted, Row, State, Values};

@@ -13,7 +13,7 @@ use crate::{Context, Handler, Incoming, Metadata, Outgoing, Role, SequentialBy};
 #[allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "generated")]
 pub mod bindings {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "handler",
         pub_export_macro: true,
         export_macro_name: "export_component",

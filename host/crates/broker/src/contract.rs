@@ -165,6 +165,7 @@ macro_rules! contract_tests {
                 a_row_shows_attempts_and_why_it_stands_still
                 partitions_are_paged_without_loss_or_repeat
                 states_are_paged_without_loss_or_repeat
+                a_snapshot_has_the_state_and_the_entries_from_one_on
             }
             members {
                 a_member_is_there_as_it_told

@@ -28,5 +28,5 @@ pub use traits::operate::{
 pub use traits::shared::{Delivery, DeliveryRef, SharedLog, SharedSource, SharedTaken};
 pub use traits::{
     Acquired, Backlog, Bell, Bells, Broker, CatalogStore, Commit, Committed, Heartbeat, Inspect, Leases, Log,
-    PartitionRow, Publication, Publish, Published, ReadySet, ReadySource, Routed, Router, StateRow, Taken,
+    PartitionRow, Publication, Publish, Published, ReadySet, ReadySource, Routed, Router, Snapshot, StateRow, Taken,
 };

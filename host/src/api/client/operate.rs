@@ -7,7 +7,9 @@ use reqwest::Method;
 use super::super::wire::{HeadRequest, HeadsAnswer, MembersAnswer, OperationAnswer, OperationRequest, PausedAnswer};
 use super::Client;
 use crate::access::AccessError;
-use crate::service::{AuditView, DeadLetterView, HaltedRow, HeadView, Page, PausedView, WhoAndWhy};
+use crate::service::{
+    AuditView, DeadLetterView, HaltedRow, HeadView, Page, PausedView, RecordFrom, Recording, WhoAndWhy,
+};
 
 /// The parts of a query that are there.
 fn given<'a>(parts: &[(&'a str, Option<&'a str>)]) -> Vec<(&'a str, &'a str)> {
@@ -15,6 +17,22 @@ fn given<'a>(parts: &[(&'a str, Option<&'a str>)]) -> Vec<(&'a str, &'a str)> {
 }
 
 impl Client {
+    /// What a handler has on a key.
+    pub async fn recording(
+        &self,
+        (category, key, group): (&str, &str, Option<&str>),
+        from: RecordFrom,
+        limit: usize,
+    ) -> Result<Recording, AccessError> {
+        let from = match from {
+            RecordFrom::Head => "head",
+            RecordFrom::Start => "start",
+        };
+        let limit = limit.to_string();
+        let query = [("key", Some(key)), ("group", group), ("from", Some(from)), ("limit", Some(limit.as_str()))];
+        self.answer(self.at(Method::GET, &["recordings", category], &given(&query))?).await
+    }
+
     /// The heads of a key.
     pub async fn heads(&self, category: &str, key: &str, group: Option<&str>) -> Result<Vec<HeadView>, AccessError> {
         let request = self.at(Method::GET, &["heads", category], &given(&[("key", Some(key)), ("group", group)]))?;

@@ -11,10 +11,10 @@ use keyrail_broker::HeadAction;
 
 use super::super::wire::{
     AuditQuery, DeadLettersQuery, ErrorKind, HaltedQuery, HeadRequest, HeadsAnswer, HeadsQuery, KeyQuery,
-    MembersAnswer, OperationAnswer, OperationRequest, PausedAnswer,
+    MembersAnswer, OperationAnswer, OperationRequest, PausedAnswer, RecordingQuery,
 };
 use super::{Api, Failed, parsed};
-use crate::service::{AuditView, DeadLetterView, HaltedRow, Page};
+use crate::service::{AuditView, DeadLetterView, HaltedRow, Page, Recording};
 
 type Answer<T> = Result<Json<T>, Failed>;
 type Queried<T> = Result<Query<T>, QueryRejection>;
@@ -22,6 +22,7 @@ type Body<T> = Result<Json<T>, JsonRejection>;
 
 pub(super) fn routes() -> Router<Arc<Api>> {
     Router::new()
+        .route("/v1/recordings/{category}", get(recording))
         .route("/v1/heads/{category}", get(heads))
         .route("/v1/heads/{category}/{action}", post(act_on_head))
         .route("/v1/halted", get(halted))
@@ -32,6 +33,16 @@ pub(super) fn routes() -> Router<Arc<Api>> {
         .route("/v1/paused", get(paused))
         .route("/v1/members", get(members))
         .route("/v1/audit", get(audit))
+}
+
+async fn recording(
+    State(api): State<Arc<Api>>,
+    Path(category): Path<String>,
+    query: Queried<RecordingQuery>,
+) -> Answer<Recording> {
+    let Query(RecordingQuery { key, group, from, limit }) = query?;
+    let limit = limit.unwrap_or(api.page_max).clamp(1, api.page_max);
+    Ok(Json(api.service.recording((&category, &key, group.as_deref()), from, limit).await?))
 }
 
 async fn heads(

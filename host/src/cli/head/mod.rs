@@ -1,5 +1,6 @@
 //! `keyrail head`: the event that a key stands on, and what to do with it.
 
+mod candidate;
 mod show;
 
 use std::io::{self, Write};
@@ -17,6 +18,7 @@ use super::{by, text};
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Show(Show),
+    Try(candidate::Try),
     Retry(Retry),
     Skip(Skip),
     SetAside(SetAside),
@@ -121,6 +123,7 @@ pub(crate) async fn run(command: Command, config: &Config) -> Result<Exit> {
     let access = access::open(config, Need::Existing).await?;
     match command {
         Command::Show(args) => show(args, &access).await,
+        Command::Try(args) => candidate::run(args, &access, config).await,
         Command::Retry(args) => act(&access, args.place, HeadAction::Retry, args.expect, args.done).await,
         Command::Skip(args) => act(&access, args.place, HeadAction::Skip, Some(args.expect), args.done).await,
         Command::SetAside(args) => act(&access, args.place, HeadAction::SetAside, Some(args.expect), args.done).await,

@@ -25,20 +25,20 @@ const CHUNK_BYTES: usize = 64 << 10;
 const CHUNKS_MAX: usize = 4;
 
 /// Lines on their way.
-pub(super) struct Input {
-    pub(super) lines: mpsc::Receiver<Vec<RawLine>>,
+pub(crate) struct Input {
+    pub(crate) lines: mpsc::Receiver<Vec<RawLine>>,
     /// Resolves when reading has ended: with the line that reading failed in, if it did.
-    pub(super) ended: oneshot::Receiver<Option<ReadError>>,
+    pub(crate) ended: oneshot::Receiver<Option<ReadError>>,
     /// Bytes of the file read so far, before unpacking.
-    pub(super) bytes_read: Arc<AtomicU64>,
+    pub(crate) bytes_read: Arc<AtomicU64>,
     /// Size of the file; none for standard input.
-    pub(super) bytes_total: Option<u64>,
+    pub(crate) bytes_total: Option<u64>,
 }
 
 /// Reading broke off.
 #[derive(Debug, thiserror::Error)]
 #[error("{name} cannot be read after line {line}: {error}")]
-pub(super) struct ReadError {
+pub(crate) struct ReadError {
     name: String,
     line: u64,
     error: io::Error,
@@ -46,21 +46,21 @@ pub(super) struct ReadError {
 
 /// Where lines come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Stdin,
     File(PathBuf),
 }
 
 impl Source {
     /// A file, or standard input for `-` and nothing.
-    pub(super) fn new(path: Option<PathBuf>) -> Self {
+    pub(crate) fn new(path: Option<PathBuf>) -> Self {
         match path {
             Some(path) if path != Path::new("-") => Self::File(path),
             _ => Self::Stdin,
         }
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "standard input".into(),
             Self::File(path) => path.display().to_string(),
@@ -68,7 +68,7 @@ impl Source {
     }
 
     /// Refuses a file that cannot be what it seems, before anything else is done.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let Self::File(path) = self else { return Ok(()) };
         let cannot = || format!("cannot read {}", path.display());
         let mut file = File::open(path).with_context(cannot)?;
@@ -94,7 +94,7 @@ impl Source {
     }
 
     /// Opens it and starts reading.
-    pub(super) fn read(&self, line_max_bytes: usize) -> Result<Input> {
+    pub(crate) fn read(&self, line_max_bytes: usize) -> Result<Input> {
         let bytes_read = Arc::new(AtomicU64::new(0));
         let (reader, bytes_total): (Box<dyn Read + Send>, _) = match self {
             Self::Stdin => (Box::new(io::stdin()), None),

@@ -1,7 +1,7 @@
 //! `keyrail publish`: events from a file or standard input, in order, checked against the catalog.
 
 mod aside;
-mod input;
+pub(crate) mod input;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;

@@ -44,7 +44,7 @@ pub(super) fn place(
 }
 
 /// The partitions of a key of a category: one for each group that reads it, or for the named group.
-pub(super) fn partitions(
+pub(in crate::service) fn partitions(
     catalog: &Catalog,
     category_name: &str,
     key_text: &str,

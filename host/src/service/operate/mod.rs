@@ -5,7 +5,7 @@
 
 mod entry_name;
 mod error;
-mod find;
+pub(super) mod find;
 mod head;
 mod letters;
 mod overview;

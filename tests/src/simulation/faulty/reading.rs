@@ -1,8 +1,8 @@
 //! What only looks: the catalog, and rows for operators.
 
 use async_trait::async_trait;
-use keyrail_broker::{Backlog, CatalogStore, Error, Inspect, PartitionRow, ReadySource, StateRow};
-use keyrail_ordering::{Capabilities, Catalog};
+use keyrail_broker::{Backlog, CatalogStore, Error, Inspect, PartitionRow, ReadySource, Snapshot, StateRow};
+use keyrail_ordering::{Capabilities, Catalog, EntryId, PartitionId, StreamId};
 
 use super::FaultyBroker;
 
@@ -43,6 +43,16 @@ impl Inspect for FaultyBroker {
     ) -> Result<(Vec<StateRow>, Option<u64>), Error> {
         self.link.look("states").await?;
         self.truth().store().states(source, cursor, limit).await
+    }
+
+    async fn snapshot(
+        &self,
+        partition: &PartitionId,
+        from: &[(StreamId, EntryId)],
+        limit: usize,
+    ) -> Result<Snapshot, Error> {
+        self.link.look("snapshot").await?;
+        self.truth().store().snapshot(partition, from, limit).await
     }
 
     async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error> {

@@ -6,7 +6,7 @@ use keyrail_ordering::OwnerId;
 
 use super::Subject;
 use super::story::{CommitWords, Story, billing, category, commit, halt_record, partition, publication, source};
-use crate::{PartitionRow, Publication};
+use crate::{PartitionRow, Publication, Snapshot};
 
 async fn row(story: &Story, key: &str) -> PartitionRow {
     let (rows, _) = story.broker.partitions(&source("billing"), 0, 1_000).await.unwrap();
@@ -113,4 +113,26 @@ pub async fn states_are_paged_without_loss_or_repeat(subject: Subject) {
     }
     assert_eq!(found.len(), 25, "{found:?}");
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), keys);
+}
+
+pub async fn a_snapshot_has_the_state_and_the_entries_from_one_on(subject: Subject) {
+    let story = Story::begin(subject).await;
+    let [_, e2, e3] = story.publish("a", ["e1", "e2", "e3"]).await;
+    story.publish("b", ["other"]).await;
+    let acquired = story.acquire("A", "a").await;
+    let first = commit(&acquired.entries[0]).put("n", "1").put("empty", "");
+    story.broker.commit(&acquired.lease, first).await.unwrap();
+    let spec = billing("a");
+    let from = |id| vec![(spec.streams[0].clone(), id)];
+    let snapshot = story.broker.snapshot(&spec.id, &from(e2), 10).await.unwrap();
+    let ids: Vec<_> = snapshot.entries.iter().map(|entry| entry.at.id).collect();
+    assert_eq!(ids, [e2, e3]);
+    assert_eq!(snapshot.entries[0], acquired.entries[1], "whole, as an owner gets it");
+    let mut state = snapshot.state;
+    state.sort();
+    assert_eq!(state, [("empty".into(), "".into()), ("n".into(), "1".into())]);
+    let one = story.broker.snapshot(&spec.id, &from(e2), 1).await.unwrap();
+    assert_eq!(one.entries.len(), 1);
+    let nothing = story.broker.snapshot(&billing("never").id, &[(billing("never").streams[0].clone(), e2)], 10).await;
+    assert_eq!(nothing.unwrap(), Snapshot { state: vec![], entries: vec![] });
 }

@@ -8,12 +8,12 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTableMetadata};
 use super::records::catalog::Topology;
 use super::records::cursors::Span;
 use super::records::{
-    attempts, catalog, counters, cursors, deliveries, halts, lane_of, leases, outbox, parse_key, partition_of,
-    source_key, state, storage, streams,
+    attempts, catalog, counters, cursors, deliveries, entries, halts, lane_of, leases, outbox, parse_key,
+    partition_key, partition_of, source_key, state, storage, streams,
 };
 use super::shared_log::stream_of;
 use super::{EmbeddedBroker, Shared};
-use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, SharedSource, StateRow};
+use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, SharedSource, Snapshot, StateRow};
 
 #[async_trait]
 impl Inspect for EmbeddedBroker {
@@ -35,6 +35,16 @@ impl Inspect for EmbeddedBroker {
     ) -> Result<(Vec<StateRow>, Option<u64>), Error> {
         let source = source.clone();
         self.read(move |shared| states(shared, &source, cursor, limit)).await
+    }
+
+    async fn snapshot(
+        &self,
+        partition: &PartitionId,
+        from: &[(StreamId, EntryId)],
+        limit: usize,
+    ) -> Result<Snapshot, Error> {
+        let (partition, from) = (partition.clone(), from.to_vec());
+        self.read(move |shared| snapshot(shared, &partition, &from, limit)).await
     }
 
     async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error> {
@@ -63,6 +73,23 @@ impl Inspect for EmbeddedBroker {
         }
         Ok(backlog)
     }
+}
+
+fn snapshot(
+    shared: &Shared,
+    partition: &PartitionId,
+    from: &[(StreamId, EntryId)],
+    limit: usize,
+) -> Result<Snapshot, Error> {
+    let txn = shared.database.begin_read().map_err(storage)?;
+    let values = txn.open_table(state::TABLE).map_err(storage)?;
+    let state = state::all(&values, partition_key(partition), usize::MAX)?.unwrap_or_default();
+    let table = txn.open_table(entries::TABLE).map_err(storage)?;
+    let mut kept = vec![];
+    for (stream, id) in from {
+        kept.extend(entries::kept(&table, stream, *id, limit)?);
+    }
+    Ok(Snapshot { state, entries: kept })
 }
 
 fn states(

@@ -1,14 +1,15 @@
 //! Looking without touching.
 
 use async_trait::async_trait;
-use keyrail_ordering::{Catalog, CategoryName, Generation, Key, Lane, OwnerId, PartitionId, Scope, StreamId};
+use keyrail_ordering::{Catalog, CategoryName, EntryId, Generation, Key, Lane, OwnerId, PartitionId, Scope, StreamId};
 use redis::Value;
 
 use super::RedisBroker;
 use super::answer::{self, Answer};
+use super::decode;
 use super::functions::Call;
 use super::keyspace::{self, Listing, Part};
-use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, StateRow, wire};
+use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, Snapshot, StateRow, wire};
 
 /// Rows of one page; a page may hold a few more, since the server scans whole buckets.
 const PAGE_MAX: usize = 200;
@@ -70,6 +71,32 @@ impl Inspect for RedisBroker {
             }
         }
         Ok((rows, next))
+    }
+
+    async fn snapshot(
+        &self,
+        partition: &PartitionId,
+        from: &[(StreamId, EntryId)],
+        limit: usize,
+    ) -> Result<Snapshot, Error> {
+        let rules = self.rules();
+        let mut reads = redis::pipe();
+        // One transaction, so that no commit comes between the state and the entries.
+        reads.cmd("MULTI").cmd("HGETALL").arg(keyspace::part(partition, Part::State));
+        for (stream, id) in from {
+            reads.cmd("XRANGE").arg(keyspace::stream(stream, &rules)).arg(id.to_string()).arg("+");
+            reads.arg("COUNT").arg(limit);
+        }
+        reads.cmd("EXEC");
+        // Of a transaction only the last answer says something.
+        let executed = self.connection.call_all(&reads, 3 + from.len()).await?.pop().unwrap_or(Value::Nil);
+        let mut answers = Answer::of(executed)?.rest();
+        let state = answers.next().map_or_else(|| Ok(vec![]), pairs)?;
+        let mut entries = vec![];
+        for ((stream, _), answer) in from.iter().zip(answers) {
+            decode::entries_into(&mut entries, Answer::of(answer)?, stream)?;
+        }
+        Ok(Snapshot { state, entries })
     }
 
     async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error> {

@@ -341,6 +341,15 @@ pub struct StateRow {
     pub values: Vec<(String, Bytes)>,
 }
 
+/// A partition as it is now, for a trial of its handler elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its state, by name.
+    pub state: Vec<(String, Bytes)>,
+    /// Entries that are kept of the streams that were asked for: settled ones too. In the order of the streams, then of ids.
+    pub entries: Vec<Arc<Entry>>,
+}
+
 /// What is left to do in the whole fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Backlog {
@@ -372,6 +381,14 @@ pub trait Inspect: Send + Sync {
         cursor: u64,
         limit: usize,
     ) -> Result<(Vec<StateRow>, Option<u64>), Error>;
+
+    /// A partition's state, and up to `limit` entries of each of these streams, from an id on: both as of one moment.
+    async fn snapshot(
+        &self,
+        partition: &PartitionId,
+        from: &[(StreamId, EntryId)],
+        limit: usize,
+    ) -> Result<Snapshot, Error>;
 
     /// What is left to do for these sources. Of a category that is not partitioned, every unsettled entry counts as ready.
     async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error>;

@@ -132,6 +132,23 @@ pub(in crate::embedded) fn read(
     Ok(entries)
 }
 
+/// Up to `max` entries that are there, from an id on, whatever their epochs.
+pub(in crate::embedded) fn kept(
+    table: &impl ReadableTable<EntryKey, &'static [u8]>,
+    stream: &StreamId,
+    from: EntryId,
+    max: usize,
+) -> Result<Vec<Arc<Entry>>, Error> {
+    let to = EntryId::new(u64::MAX, u64::MAX);
+    let mut entries = vec![];
+    for row in table.range(key(stream, from)..=key(stream, to)).map_err(storage)?.take(max) {
+        let (at, value) = row.map_err(storage)?;
+        let (.., epoch, sequence) = at.value();
+        entries.push(Arc::new(decode(stream, EntryId::new(epoch, sequence), value.value())));
+    }
+    Ok(entries)
+}
+
 /// One entry.
 pub(in crate::embedded) fn one(
     table: &impl ReadableTable<EntryKey, &'static [u8]>,

@@ -1,0 +1,67 @@
+//! Puts the SDKs and templates of `guest-sdk/` into the binary, for `keyrail new`: what a project needs is there without a
+//! network, and of the version of the host that it is made for.
+//!
+//! Of each language: `template*/` whole, what `sdk.files` lists (a path a line, folders end with `/`), and `wit/`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What building and testing in a folder leaves there.
+const LEFT_BEHIND: [&str; 8] =
+    ["target", "node_modules", "__pycache__", ".venv", "build", ".pytest_cache", "Cargo.lock", ".git"];
+
+fn main() {
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("..");
+    let sdks = root.join("guest-sdk");
+    // Of the path of each file in a scaffold's sources, where it is.
+    let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
+    add(&mut files, "wit", &root.join("wit"));
+    println!("cargo::rerun-if-changed={}", sdks.display());
+    for sdk in entries(&sdks) {
+        let language = name(&sdk);
+        for folder in entries(&sdk).into_iter().filter(|path| path.is_dir() && name(path).starts_with("template")) {
+            add(&mut files, &format!("{language}/{}", name(&folder)), &folder);
+        }
+        let list = sdk.join("sdk.files");
+        for line in fs::read_to_string(&list).unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty())
+        {
+            let path = sdk.join(line.trim_end_matches('/'));
+            assert!(path.exists(), "{} names {line}, which is not there", list.display());
+            add(&mut files, &format!("{language}/sdk/{}", line.trim_end_matches('/')), &path);
+        }
+    }
+    let mut code = String::from("/// Path and content of each file.\nstatic FILES: &[(&str, &[u8])] = &[\n");
+    for (path, source) in &files {
+        let source = source.canonicalize().expect("it was listed");
+        let source = source.to_str().expect("a path that cargo takes is text");
+        writeln!(code, "    ({path:?}, include_bytes!({source:?})),").expect("a String takes all");
+    }
+    code.push_str("];\n");
+    let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets it"));
+    fs::write(out.join("scaffold.rs"), code).expect("the output folder can be written to");
+}
+
+/// Adds a file, or every file of a folder.
+fn add(files: &mut BTreeMap<String, PathBuf>, at: &str, path: &Path) {
+    println!("cargo::rerun-if-changed={}", path.display());
+    if path.is_file() {
+        files.insert(at.into(), path.into());
+        return;
+    }
+    for entry in entries(path).into_iter().filter(|entry| !LEFT_BEHIND.contains(&name(entry).as_str())) {
+        add(files, &format!("{at}/{}", name(&entry)), &entry);
+    }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(folder).map(|listed| listed.flatten().map(|entry| entry.path()).collect());
+    let mut entries: Vec<_> = listed.unwrap_or_default();
+    entries.sort();
+    entries
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -41,14 +41,14 @@ fn reader() -> Vec<u8> {
         }";
     let small = Small {
         wit: WIT.replace("world handler {", "world handler { import wasi:config/store@0.2.0-rc.1;") + store,
-        handle: r#"
+        handle: r"
             (call $config (i32.const 300) (i32.const 4) (i32.const 320))
             ;; ok(some(text)), or a trap
             (i32.or (i32.load8_u (i32.const 320)) (i32.ne (i32.load8_u (i32.const 324)) (i32.const 1))) if unreachable end
             (call $log (i32.const 2) (i32.const 310) (i32.const 0) (i32.load (i32.const 328)) (i32.load (i32.const 332)))
             (call $put (i32.const 310) (i32.const 4) (i32.load (i32.const 328)) (i32.load (i32.const 332)) (i32.const 344))
             ;; `done` is the first case
-            i32.const 400"#
+            i32.const 400"
             .into(),
         rest: format!("{} (data (i32.const 300) \"NAME\") (data (i32.const 310) \"seen\")", metadata_at_64("small")),
         ..Small::importing(

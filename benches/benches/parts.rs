@@ -13,7 +13,7 @@ use keyrail_ordering::{
     Content, Entry, EntryId, EntryRef, Generation, HaltCause, HaltRecord, Input, Lane, Outcome, Outgoing, Partition,
     Policy, RetryPolicy, StreamId,
 };
-use keyrail_runtime::{Answer, Call, CallHost, Emit, EmitRefusal, Runtime, Settings};
+use keyrail_runtime::{Answer, Call, CallHost, Emit, EmitRefusal, Manifest, Runtime, Settings};
 
 fn entry(sequence: u64) -> Arc<Entry> {
     let event = flight(sequence as usize, 1);
@@ -78,7 +78,7 @@ fn invoke(c: &mut Criterion) {
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
     let module = tokio.block_on(async {
         let runtime = Runtime::new(Settings::default()).expect("default settings");
-        runtime.load(&guest("itinerary")).await.expect("built by xtask")
+        runtime.load(&guest("itinerary"), &Manifest::default()).await.expect("built by xtask")
     });
     let entry = entry(0);
     let Content::Event(event) = &entry.content else { unreachable!("made as one") };

@@ -17,7 +17,7 @@ pub use address::{AddressError, BrokerAddress};
 pub use engine::EngineConfig;
 pub use error::ConfigError;
 pub use layers::{FILE_NAME, Layers, load, origins};
-pub use runtime::RuntimeConfig;
+pub use runtime::{COMPILE_COMMAND, RuntimeConfig};
 pub use sections::{ApiConfig, LogConfig, LogFormat, PublishConfig, RedisConfig, RetentionConfig};
 
 /// All settings of a host and of the command line.

@@ -16,7 +16,7 @@ use keyrail_broker::Broker;
 use keyrail_broker::redis::{RedisBroker, RedisSettings};
 use keyrail_broker::testing::RedisServer;
 use keyrail_ordering::OwnerId;
-use keyrail_runtime::{Module, Runtime, Settings};
+use keyrail_runtime::{Manifest, Module, Runtime, Settings};
 
 /// Rows: keys, events.
 const ROWS: [(usize, usize); 3] = [(1, 10_000), (100, 50_000), (3_000, 60_000)];
@@ -28,7 +28,7 @@ const BATCH: usize = 100;
 #[tokio::main]
 async fn main() -> Result<()> {
     let runtime = Runtime::new(Settings::default()).context("the runtime")?;
-    let module = runtime.load(&guest("itinerary")).await.context("the itinerary component")?;
+    let module = runtime.load(&guest("itinerary"), &Manifest::default()).await.context("the itinerary component")?;
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     println!(
         "{cores} cores, median of {RUNS} runs, events/s; floor: one publish function, one commit-and-take function"

@@ -8,7 +8,7 @@ use anyhow::Result;
 use keyrail::access::{self, Need};
 use keyrail::config::Config;
 use keyrail_ordering::{Catalog, Metadata, Role, SequentialBy};
-use keyrail_runtime::Module;
+use keyrail_runtime::{Manifest, Module};
 use serde::Serialize;
 
 use super::failure::{Exit, one_line, printed};
@@ -44,11 +44,15 @@ struct Verdict<'a> {
 
 pub(crate) async fn run(args: Args, config: &Config, broker_named: bool) -> Result<Exit> {
     let runtime = load::runtime(config)?;
-    let loaded = runtime.load(&args.file).await;
-    let reasons = match &loaded {
+    let (manifest, mut reasons) = match load::manifest(&args.file) {
+        Ok(manifest) => (manifest, vec![]),
+        Err(why) => (Manifest::default(), vec![why]),
+    };
+    let loaded = runtime.load(&args.file, &manifest).await;
+    reasons.extend(match &loaded {
         Ok(module) => load::refusals(module, &catalog(config, broker_named).await?),
         Err(error) => load::reasons(error),
-    };
+    });
     let module = loaded.as_ref().ok();
     printed(show(&args, &reasons, module))?;
     Ok(if reasons.is_empty() { Exit::Done } else { Exit::Refused })
@@ -70,6 +74,9 @@ fn show(args: &Args, reasons: &[String], module: Option<&Arc<Module>>) -> Result
     }
     if let Some(module) = module {
         describe(&mut out, module)?;
+    }
+    for warning in module.map(|module| module.warnings()).unwrap_or_default() {
+        writeln!(out, "warning: {}", one_line(warning))?;
     }
     if reasons.is_empty() {
         writeln!(out, "it would be registered")?;

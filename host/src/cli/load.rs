@@ -7,13 +7,18 @@ use anyhow::{Result, anyhow};
 use keyrail::config::Config;
 use keyrail::service::Registration;
 use keyrail_ordering::{Capabilities, Catalog};
-use keyrail_runtime::{LoadError, Module, Runtime, SetupError};
+use keyrail_runtime::{LoadError, Manifest, Module, Runtime, Settings, SetupError};
 
 use super::failure::{Refused, Usage};
 
 /// The runtime of this configuration.
 pub(crate) fn runtime(config: &Config) -> Result<Arc<Runtime>> {
-    Runtime::new((&config.runtime).into()).map_err(|error| match error {
+    let mut settings = Settings::from(&config.runtime);
+    // A longer call would be taken for a hanging worker. That the defaults are shorter was checked.
+    let longest_ms = config.engine.worker_stall_max_ms.saturating_sub(1);
+    settings.ceiling.wall_max_ms = settings.ceiling.wall_max_ms.min(longest_ms);
+    settings.ceiling.cpu_max_ms = settings.ceiling.cpu_max_ms.min(longest_ms);
+    Runtime::new(settings).map_err(|error| match error {
         SetupError::Setting { .. } => Usage(format!("runtime.{error}")).into(),
         SetupError::CacheDir { .. } => Usage(format!("{error}; see runtime.cache_dir")).into(),
         SetupError::Engine(_) => anyhow!(error),
@@ -25,7 +30,14 @@ pub(crate) async fn all(runtime: &Arc<Runtime>, files: &[PathBuf]) -> Result<Vec
     let mut modules: Vec<Arc<Module>> = vec![];
     let mut refused = vec![];
     for file in files {
-        match runtime.load(file).await {
+        let manifest = match manifest(file) {
+            Ok(manifest) => manifest,
+            Err(why) => {
+                refused.push(why);
+                continue;
+            }
+        };
+        match runtime.load(file, &manifest).await {
             Ok(module) => match refusals(&module, &Catalog::default()) {
                 // Refused by itself, whatever is registered: then no broker need be opened, and no file made.
                 reasons if !reasons.is_empty() => {
@@ -52,6 +64,16 @@ pub(crate) async fn all(runtime: &Arc<Runtime>, files: &[PathBuf]) -> Result<Vec
         }
     }
     Ok(modules)
+}
+
+/// The manifest beside a component: `orders.wasm` has `orders.manifest.toml`. Without one nothing is granted.
+pub(crate) fn manifest(file: &Path) -> Result<Manifest, String> {
+    let path = file.with_extension("manifest.toml");
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Manifest::parse(&text).map_err(|problems| format!("{} is refused: {problems}", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Manifest::default()),
+        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+    }
 }
 
 /// Every reason why a component was not loaded, without the file's name.

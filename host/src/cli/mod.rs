@@ -117,6 +117,12 @@ enum Command {
     Audit(audit::Args),
     Members(members::Args),
     Doctor(doctor::Args),
+    /// Compile a component for a host that started this process
+    #[command(name = config::COMPILE_COMMAND, hide = true)]
+    CompileComponent {
+        /// What the host wants
+        job: String,
+    },
     /// Print completions for a shell
     #[command(after_help = "Example:\n  keyrail completions bash > /etc/bash_completion.d/keyrail")]
     Completions {
@@ -128,6 +134,10 @@ enum Command {
 /// Parses the arguments, does what they say, and tells how it went.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
+    // Of a process like this one: no configuration, no log, no threads beside the compiler's.
+    if let Command::CompileComponent { job } = &cli.command {
+        return compile(job);
+    }
     if let Some(broker) = &cli.settings.broker {
         text::remember_broker(broker);
     }
@@ -145,6 +155,16 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => failure::report(&error),
     };
     exit.into()
+}
+
+fn compile(job: &str) -> ExitCode {
+    match keyrail_runtime::compile_component(job) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
@@ -178,7 +198,8 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
             Command::Audit(args) => audit::run(args, config).await,
             Command::Members(args) => members::run(args, config).await,
             Command::Doctor(args) => doctor::run(args, config, origins).await,
-            Command::Completions { .. } => Ok(Exit::Done),
+            // Done before there was a configuration.
+            Command::CompileComponent { .. } | Command::Completions { .. } => Ok(Exit::Done),
         }
     });
     // A thread that still reads standard input must not keep the process.

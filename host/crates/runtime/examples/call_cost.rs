@@ -11,7 +11,7 @@ use bytes::Bytes;
 use keyrail_ordering::{
     CategoryName, EntryId, EntryRef, Event, Generation, Key, KeyRules, MessageName, Outgoing, StreamId,
 };
-use keyrail_runtime::{Answer, Call, CallHost, Emit, EmitRefusal, Instance, Module, Runtime, Settings};
+use keyrail_runtime::{Answer, Call, CallHost, Emit, EmitRefusal, Instance, Manifest, Module, Runtime, Settings};
 
 struct NoHost;
 
@@ -77,10 +77,10 @@ async fn measure(what: &str, module: &Arc<Module>, sample: &Sample) {
 async fn main() {
     // target/PROFILE/examples/call_cost
     let guests: PathBuf = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("guests");
-    let runtime = Runtime::new(Settings { instance_calls_max: u32::MAX, ..Settings::default() }).unwrap();
+    let runtime = Runtime::new(Settings { instance_calls_max: u32::MAX.into(), ..Settings::default() }).unwrap();
     let load = async |name: &str| {
         let start = Instant::now();
-        let module = runtime.load(&guests.join(name)).await.unwrap();
+        let module = runtime.load(&guests.join(name), &Manifest::default()).await.unwrap();
         println!("{name:<44} loaded in {:.2?}", start.elapsed());
         module
     };

@@ -13,6 +13,11 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime_wasi::HostWallClock;
 
+/// A clock that only goes forward, counted from anywhere.
+pub(crate) fn monotonic() -> Duration {
+    read(ClockId::Monotonic)
+}
+
 fn read(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -32,6 +37,9 @@ struct Reading {
     since: Duration,
     /// Whether the call has seen a tick, and the CPU clock is read.
     exact: bool,
+    /// Between polls, and when the last one ended.
+    waited: Duration,
+    idle_since: Option<Duration>,
 }
 
 impl Reading {
@@ -46,6 +54,9 @@ impl Reading {
     }
 
     fn begin_poll(&mut self) {
+        if let Some(since) = self.idle_since.take() {
+            self.waited += monotonic().saturating_sub(since);
+        }
         self.since = self.now();
     }
 
@@ -66,10 +77,22 @@ impl Meter {
         poll_fn(|context| {
             self.reading().begin_poll();
             let answer = call.as_mut().poll(context);
-            self.reading().end_poll();
+            let mut reading = self.reading();
+            reading.end_poll();
+            if answer.is_pending() {
+                reading.idle_since = Some(monotonic());
+            }
             answer
         })
         .await
+    }
+
+    /// What the last call that was measured used of the processor, and how long it waited.
+    pub(crate) fn spent(&self) -> (Duration, Duration) {
+        let reading = self.reading();
+        // A call that was ended in a wait never came back from it.
+        let last = reading.idle_since.map_or(Duration::ZERO, |since| monotonic().saturating_sub(since));
+        (reading.used, reading.waited + last)
     }
 
     /// Asked from within a poll, at each tick: the limit in milliseconds, if the call has used it up.
@@ -87,13 +110,23 @@ impl Meter {
 
 /// The wall clock that a guest sees: it stands still at the time that the event was recorded at, so that a handler answers
 /// the same in every try.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct EventClock(Arc<AtomicU64>);
+#[derive(Debug, Clone)]
+pub(crate) enum EventClock {
+    Event(Arc<AtomicU64>),
+    /// By grant: the machine's.
+    Real,
+}
 
 impl EventClock {
-    /// Shows this time from now on, in milliseconds since 1970.
+    pub(crate) fn new(is_real: bool) -> Self {
+        if is_real { Self::Real } else { Self::Event(Arc::default()) }
+    }
+
+    /// Shows this time from now on, in milliseconds since 1970, unless it is the machine's.
     pub(crate) fn set(&self, now_ms: u64) {
-        self.0.store(now_ms, Ordering::Relaxed);
+        if let Self::Event(time_ms) = self {
+            time_ms.store(now_ms, Ordering::Relaxed);
+        }
     }
 }
 
@@ -103,7 +136,10 @@ impl HostWallClock for EventClock {
     }
 
     fn now(&self) -> Duration {
-        Duration::from_millis(self.0.load(Ordering::Relaxed))
+        match self {
+            Self::Event(time_ms) => Duration::from_millis(time_ms.load(Ordering::Relaxed)),
+            Self::Real => read(ClockId::Realtime),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::bindings::keyrail::handler::logging::Level;
 use crate::bindings::keyrail::handler::outbox::{EmitError, Outgoing};
 use crate::bindings::keyrail::handler::state::StateError;
 use crate::bindings::keyrail::handler::types::{Disposition, Event, Metadata};
+use crate::manifest::Grants;
 
 /// The export that makes a component a handler.
 const GUEST: &str = "keyrail:handler/guest@0.1.0";
@@ -47,13 +48,53 @@ pub(crate) const BASE: [&str; 27] = [
     "wasi:sockets/udp-create-socket",
 ];
 
+/// What is linked by grant. The first of each list is what one uses it by.
+const HTTP: [&str; 2] = ["wasi:http/outgoing-handler", "wasi:http/types"];
+const CONFIG: [&str; 1] = ["wasi:config/store"];
+/// What the other grants change.
+const CLOCK: &str = "wasi:clocks/wall-clock";
+const RANDOM: [&str; 3] = ["wasi:random/random", "wasi:random/insecure", "wasi:random/insecure-seed"];
+
+/// What a component imports of that which is linked by grant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Wants {
+    pub(crate) http: bool,
+    pub(crate) config: bool,
+}
+
+impl Wants {
+    pub(crate) fn of(imports: &[String]) -> Self {
+        Self { http: has(imports, &HTTP), config: has(imports, &CONFIG) }
+    }
+}
+
+fn has(imports: &[String], interfaces: &[&str]) -> bool {
+    imports.iter().any(|import| interfaces.contains(&import.split('@').next().unwrap_or_default()))
+}
+
+/// What is granted and not used, a sentence each.
+pub(crate) fn unused(imports: &[String], grants: &Grants) -> Vec<String> {
+    let values = !grants.config.is_empty() || !grants.secrets.is_empty();
+    let unused = |granted: bool, name: &str, interfaces: &[&str]| {
+        (granted && !has(imports, interfaces))
+            .then(|| format!("the manifest grants {name}, but the component does not import {}", interfaces[0]))
+    };
+    let all = [
+        unused(!grants.http.is_empty(), "http", &HTTP),
+        unused(values, "config or secrets", &CONFIG),
+        unused(grants.clock, "clock", &[CLOCK]),
+        unused(grants.random, "random", &RANDOM),
+    ];
+    all.into_iter().flatten().collect()
+}
+
 /// The names of everything that a component imports.
 pub(crate) fn imports(engine: &Engine, component: &Component) -> Vec<String> {
     component.component_type().imports(engine).map(|(name, _)| name.to_owned()).collect()
 }
 
 /// Every reason why a component does not fit.
-pub(crate) fn misfits(engine: &Engine, component: &Component) -> Vec<String> {
+pub(crate) fn misfits(engine: &Engine, component: &Component, grants: &Grants) -> Vec<String> {
     let ty = component.component_type();
     let mut misfits = Vec::new();
     for (name, import) in ty.imports(engine) {
@@ -61,7 +102,7 @@ pub(crate) fn misfits(engine: &Engine, component: &Component) -> Vec<String> {
             // A type has nothing behind it.
             ComponentItem::Type(_) => {}
             ComponentItem::ComponentInstance(instance) => {
-                misfits.extend(misfits_of_import(engine, component, name, &instance));
+                misfits.extend(misfits_of_import(engine, component, name, &instance, grants));
             }
             _ => misfits.push(foreign(name)),
         }
@@ -74,10 +115,30 @@ fn foreign(name: &str) -> String {
     format!("it imports {name}, which this host does not offer; build it without")
 }
 
-fn misfits_of_import(engine: &Engine, component: &Component, name: &str, instance: &ComponentInstance) -> Vec<String> {
+/// Why an interface that is linked by grant cannot be had: the line of the manifest that it takes.
+fn ungranted(name: &str, grants: &Grants) -> Option<String> {
+    let interface = name.split('@').next().unwrap_or_default();
+    let line = if HTTP.contains(&interface) {
+        (grants.http.is_empty()).then_some(r#"grants.http = [{ hosts = ["HOST"], methods = ["GET"] }]"#)
+    } else {
+        let none = grants.config.is_empty() && grants.secrets.is_empty();
+        none.then_some(r#"grants.config = { NAME = "VALUE" }"#)
+    };
+    line.map(|line| format!("it imports {name}, which its manifest does not grant; add to the manifest: {line}"))
+}
+
+fn misfits_of_import(
+    engine: &Engine,
+    component: &Component,
+    name: &str,
+    instance: &ComponentInstance,
+    grants: &Grants,
+) -> Vec<String> {
     let (interface, version) = name.split_once('@').unwrap_or((name, ""));
     let Some(ours) = interface.strip_prefix(OURS) else {
-        return match (BASE.contains(&interface), is_compatible(version, WASI_VERSION)) {
+        let by_grant = HTTP.contains(&interface) || CONFIG.contains(&interface);
+        return match (by_grant || BASE.contains(&interface), is_compatible(version, WASI_VERSION)) {
+            (true, true) if by_grant => ungranted(name, grants).into_iter().collect(),
             (true, true) => vec![],
             (true, false) => vec![format!("it imports {name}; this host offers WASI {WASI_VERSION}")],
             (false, _) => vec![foreign(name)],

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails};
 
-use crate::{Settings, SetupError};
+use crate::limits::Limits;
+use crate::{Settings, SetupError, room};
 
 /// Components that are compiled and described at the same time, beside the instances of `instances_max`.
 pub(crate) const LOADS_MAX: u32 = 2;
 /// Stack for host functions, below the guest's own. A guest that used up its stack may still be in one of them.
 const HOST_STACK_BYTES: usize = 1 << 20;
-/// What one component takes of the pool. A Rust component has 3 core instances, a JavaScript one 4, a Python one 14.
-const CORE_INSTANCES_EACH: u32 = 16;
+/// Core instances that one component may have, beside all that the room counts.
+const CORE_INSTANCES_MAX: u32 = 64;
+/// What one component takes of the pool.
 const MEMORIES_EACH: u32 = 2;
 const TABLES_EACH: u32 = 8;
 /// The address space that one memory takes in the pool, guard regions included.
@@ -20,15 +23,30 @@ const MEMORY_SLOT_BYTES: u64 = 4 << 30;
 const POOL_SPACE_MAX_BYTES: u64 = 64 << 40;
 const PAGE_BYTES: usize = 64 << 10;
 
+/// How memories lie; compiled code depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Layout {
+    Pooled,
+    OnDemand,
+}
+
 /// An engine with a pool for the instances, or without one where the system does not give the address space.
-pub(crate) fn start(settings: &Settings) -> Result<Engine, SetupError> {
-    let engine = Engine::new(&pooled(settings)).or_else(|error| {
+pub(crate) fn start(settings: &Settings) -> Result<(Engine, Layout), SetupError> {
+    let engine = Engine::new(&pooled(settings)).map(|engine| (engine, Layout::Pooled)).or_else(|error| {
         tracing::warn!("the pool of instances cannot be set up, they are made one by one: {error:#}");
-        Engine::new(&on_demand(settings))
+        Ok((Engine::new(&on_demand(settings))?, Layout::OnDemand))
     });
-    let engine = engine.map_err(|error| SetupError::Engine(format!("{error:#}")))?;
+    let (engine, layout) = engine.map_err(|error: wasmtime::Error| SetupError::Engine(format!("{error:#}")))?;
     tick(&engine, Duration::from_millis(settings.epoch_tick_ms))?;
-    Ok(engine)
+    Ok((engine, layout))
+}
+
+/// An engine that makes code for the other one, and never runs any. It has no pool: that changes no code.
+pub(crate) fn for_compiling(settings: &Settings, layout: Layout) -> wasmtime::Result<Engine> {
+    Engine::new(&match layout {
+        Layout::Pooled => common(settings),
+        Layout::OnDemand => on_demand(settings),
+    })
 }
 
 fn common(settings: &Settings) -> Config {
@@ -36,8 +54,9 @@ fn common(settings: &Settings) -> Config {
     config
         .epoch_interruption(true)
         .concurrency_support(false)
-        .max_wasm_stack(settings.stack_max_bytes)
-        .async_stack_size(settings.stack_max_bytes + HOST_STACK_BYTES)
+        // At most 64 MiB, which is checked.
+        .max_wasm_stack(settings.stack_max_bytes as usize)
+        .async_stack_size(settings.stack_max_bytes as usize + HOST_STACK_BYTES)
         // The environment of the host must not change how it works.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_memory64(false)
@@ -50,15 +69,16 @@ fn common(settings: &Settings) -> Config {
 fn pooled(settings: &Settings) -> Config {
     let components = settings.instances_max + LOADS_MAX;
     let memories_max = u32::try_from(POOL_SPACE_MAX_BYTES / MEMORY_SLOT_BYTES).unwrap_or(u32::MAX);
+    let ceiling = Limits::ceiling(settings);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(components)
         .total_stacks(components)
-        .total_core_instances(components * CORE_INSTANCES_EACH)
+        .total_core_instances(room::core_instances_max(settings.instances_max) + (1 + LOADS_MAX) * CORE_INSTANCES_MAX)
         .total_memories((components * MEMORIES_EACH).min(memories_max))
         .total_tables(components * TABLES_EACH)
         .max_memories_per_component(MEMORIES_EACH * 4)
-        .max_memory_size(settings.memory_max_bytes.next_multiple_of(PAGE_BYTES))
-        .table_elements(settings.table_elements_max);
+        .max_memory_size((ceiling.memory_max_bytes as usize).next_multiple_of(PAGE_BYTES))
+        .table_elements(ceiling.table_elements_max as usize);
     let mut config = common(settings);
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config

@@ -3,18 +3,21 @@
 use bytes::Bytes;
 use tracing::Level as Severity;
 use wasmtime::component::{HasSelf, Linker};
-use wasmtime_wasi::p2::bindings::random as wasi_random;
+use wasmtime_wasi::p2::bindings::{random as wasi_random, sockets};
+use wasmtime_wasi_config::WasiConfig;
 
 use crate::bindings::keyrail::handler::logging::{self, Level};
 use crate::bindings::keyrail::handler::outbox::{self, EmitError, Outgoing};
 use crate::bindings::keyrail::handler::state::{self, StateError};
 use crate::bindings::keyrail::handler::types;
 use crate::call::{Emit, EmitRefusal};
+use crate::contract::Wants;
+use crate::denied::{Denied, HasDenied};
 use crate::guest::{Guest, Reading, Running};
 use crate::overlay::{WriteRefusal, check_state_name};
 use crate::random::HasRandom;
 
-/// Links everything that a guest may import. What is not here is refused when a component is loaded, never stubbed: a
+/// Links everything that every guest may import. What is not here is refused when a component is loaded, never stubbed: a
 /// stub would hide an interface of the same name.
 pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
@@ -23,11 +26,25 @@ pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     wasi_random::random::add_to_linker::<Guest, HasRandom>(linker, |guest| &mut guest.random)?;
     wasi_random::insecure::add_to_linker::<Guest, HasRandom>(linker, |guest| &mut guest.random)?;
     wasi_random::insecure_seed::add_to_linker::<Guest, HasRandom>(linker, |guest| &mut guest.random)?;
+    // And in place of sockets that are refused without being counted.
+    sockets::tcp_create_socket::add_to_linker::<Guest, HasDenied>(linker, |guest| Denied(guest))?;
+    sockets::udp_create_socket::add_to_linker::<Guest, HasDenied>(linker, |guest| Denied(guest))?;
     linker.allow_shadowing(false);
     types::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
     state::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
     outbox::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
     logging::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)
+}
+
+/// Links what this guest is granted beside it.
+pub(crate) fn link_granted(linker: &mut Linker<Guest>, wants: Wants) -> wasmtime::Result<()> {
+    if wants.http {
+        wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    }
+    if wants.config {
+        wasmtime_wasi_config::add_to_linker(linker, |guest: &mut Guest| WasiConfig::from(&guest.config))?;
+    }
+    Ok(())
 }
 
 impl Guest {
@@ -65,10 +82,12 @@ impl state::Host for Guest {
         if let Some(written) = running.overlay.get(&name) {
             return Ok(written.as_ref().map(|value| value.to_vec()));
         }
-        running.reading = Reading::Waiting;
+        if let Err(max) = running.begin_read() {
+            wasmtime::bail!("the handler read state more than {max} times in one call (state_reads_max)");
+        }
         match running.host.state(&name).await {
             Ok(value) => {
-                running.reading = Reading::No;
+                running.end_read();
                 Ok(value.map(Vec::from))
             }
             Err(trouble) => {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyrail_ordering::{Effects, Failure, FailureKind};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::bindings::Handler;
@@ -16,24 +15,24 @@ use crate::bindings::keyrail::handler::types as wit;
 use crate::call::{Answer, Call, CallHost};
 use crate::clock::Meter;
 use crate::failure::{CpuLimit, Stop, shorten};
-use crate::guest::{Guest, Running};
+use crate::grants::Granted;
+use crate::guest::{Guest, Kit, Running, Trouble};
+use crate::limits::Limits;
 use crate::module::Module;
-use crate::random::Random;
+use crate::room::Place;
+use crate::usage::count;
 use crate::{InstantiateError, Runtime, Settings};
-
-/// Counts the instances that live.
-pub(crate) type Room = Arc<Semaphore>;
 
 /// One instance of a handler. Dropping it frees its memory.
 pub struct Instance {
     module: Arc<Module>,
     store: Store<Guest>,
     handler: Handler,
-    calls: u32,
+    calls: u64,
     /// Set while a call runs, and left set by one that was stopped or dropped.
     is_broken: bool,
     /// Given back after the store is gone.
-    _room: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl std::fmt::Debug for Instance {
@@ -45,15 +44,15 @@ impl std::fmt::Debug for Instance {
 /// How long guest code may run.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "the unit")]
-pub(crate) struct Limits {
+pub(crate) struct Time {
     cpu_ms: u64,
     wall_ms: u64,
     tick_ms: u64,
 }
 
-impl Limits {
-    pub(crate) fn of_call(settings: &Settings) -> Self {
-        Self { cpu_ms: settings.cpu_max_ms, wall_ms: settings.wall_max_ms, tick_ms: settings.epoch_tick_ms }
+impl Time {
+    pub(crate) fn of_call(limits: &Limits, settings: &Settings) -> Self {
+        Self { cpu_ms: limits.cpu_max_ms, wall_ms: limits.wall_max_ms, tick_ms: settings.epoch_tick_ms }
     }
 
     pub(crate) fn of_describe(settings: &Settings) -> Self {
@@ -62,8 +61,8 @@ impl Limits {
 }
 
 /// A store with every limit in place.
-pub(crate) fn new_store(runtime: &Runtime, handler: Arc<str>, content_hash: &str) -> Store<Guest> {
-    let mut store = Store::new(&runtime.engine, Guest::new(handler, content_hash, &runtime.settings));
+pub(crate) fn new_store(runtime: &Runtime, kit: &Kit, granted: Option<&Granted>) -> Store<Guest> {
+    let mut store = Store::new(&runtime.engine, Guest::new(kit, granted, &runtime.settings));
     store.limiter(|guest| &mut guest.limiter);
     store.epoch_deadline_callback(|store| match store.data().meter.exceeded() {
         Some(limit_ms) => Err(CpuLimit { limit_ms }.into()),
@@ -77,14 +76,14 @@ pub(crate) fn new_store(runtime: &Runtime, handler: Arc<str>, content_hash: &str
 /// Runs guest code under its limits.
 pub(crate) async fn run<T>(
     meter: &Meter,
-    limits: Limits,
+    time: Time,
     work: impl Future<Output = wasmtime::Result<T>>,
 ) -> Result<T, Stop> {
-    let measured = meter.measure(limits.cpu_ms, limits.tick_ms, work);
-    match tokio::time::timeout(Duration::from_millis(limits.wall_ms), measured).await {
+    let measured = meter.measure(time.cpu_ms, time.tick_ms, work);
+    match tokio::time::timeout(Duration::from_millis(time.wall_ms), measured).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(Stop::Trap(error)),
-        Err(_) => Err(Stop::Wall(limits.wall_ms)),
+        Err(_) => Err(Stop::Wall(time.wall_ms)),
     }
 }
 
@@ -97,22 +96,28 @@ pub(crate) fn failure(guest: &mut Guest, stop: Stop) -> Failure {
 impl Instance {
     pub(crate) async fn new(module: Arc<Module>) -> Result<Self, InstantiateError> {
         let runtime = &module.runtime;
-        let room = runtime.room.clone().try_acquire_owned().map_err(|_| InstantiateError::NoCapacity)?;
-        let group = module.metadata().name.as_str().into();
-        let mut store = new_store(runtime, group, module.content_hash());
+        let place = runtime.room.take(module.core_instances, &module.places).ok_or(InstantiateError::NoCapacity)?;
+        let kit = &module.kit;
+        let mut store = new_store(runtime, kit, Some(&kit.granted));
         let meter = store.data().meter.clone();
-        let starting = run(&meter, Limits::of_call(&runtime.settings), module.handler.instantiate_async(&mut store));
-        match starting.await {
-            Ok(handler) => Ok(Self { module, store, handler, calls: 0, is_broken: false, _room: room }),
+        let time = Time::of_call(&kit.limits, &runtime.settings);
+        let started = run(&meter, time, module.handler.instantiate_async(&mut store)).await;
+        let (cpu, waited) = meter.spent();
+        kit.counters.spend(cpu, waited, store.data().limiter.memory_bytes());
+        match started {
+            Ok(handler) => Ok(Self { module, store, handler, calls: 0, is_broken: false, _place: place }),
             Err(stop) if stop.is_full_pool() => Err(InstantiateError::NoCapacity),
             Err(stop) => Err(InstantiateError::Failed(failure(store.data_mut(), stop).error)),
         }
     }
 
-    /// Whether it must not be called again: after anything but `done`, after a call that was not awaited to its end, and
-    /// after as many calls as an instance may have. The caller drops it and makes another.
+    /// Whether it must not be called again: after anything but `done`, after a call that was not awaited to its end, after as
+    /// many calls as an instance may have, and when its memory has grown large. The caller drops it and makes another.
     pub fn is_spent(&self) -> bool {
-        self.is_broken || self.calls >= self.module.runtime.settings.instance_calls_max
+        let limits = &self.module.kit.limits;
+        self.is_broken
+            || self.calls >= limits.instance_calls_max
+            || (self.calls > 0 && self.store.data().limiter.memory_bytes() > limits.instance_memory_max_bytes)
     }
 
     /// Handles one event. Dropping the future stops the guest; the instance is spent then. Calling a spent instance is the
@@ -122,27 +127,35 @@ impl Instance {
         self.calls += 1;
         self.is_broken = true;
 
-        let settings = &self.module.runtime.settings;
-        let group = self.module.metadata().name.as_str();
+        let kit = &self.module.kit;
         let guest = self.store.data_mut();
         guest.clock.set(call.recorded_at_ms);
-        guest.random = Random::new(&[group.as_bytes(), call.entry.to_string().as_bytes()]);
+        guest.random.reseed(&[kit.name.as_bytes(), call.entry.to_string().as_bytes()]);
         guest.limiter.take_refused();
-        guest.log.begin(call.event.id.clone());
-        guest.call = Some(Running::new(host, settings));
+        guest.log.begin(call.event.id.clone(), call.event.key.clone());
+        guest.outgoing.begin();
+        guest.call = Some(Running::new(host, kit.limits));
 
         let event = event_for_guest(call);
         let meter = guest.meter.clone();
         self.store.set_epoch_deadline(1);
         let work = self.handler.keyrail_handler_guest().call_handle(&mut self.store, &event);
-        let outcome = run(&meter, Limits::of_call(settings), work).await;
+        let outcome = run(&meter, Time::of_call(&kit.limits, &self.module.runtime.settings), work).await;
 
         let guest = self.store.data_mut();
         let running = guest.call.take();
+        let requests_go_on = guest.outgoing.end();
+        let is_slow = matches!(&outcome, Err(Stop::Wall(_)));
         let answer = match outcome {
             Err(stop) if stop.is_full_pool() => Answer::Deferred("there is no stack for another call".into()),
-            Err(stop) => match running.and_then(Running::trouble) {
-                Some(trouble) => Answer::Deferred(trouble),
+            Err(stop) => match running.and_then(|running| running.trouble(is_slow)) {
+                Some(Trouble::Told(why)) => Answer::Deferred(why),
+                Some(Trouble::Slow(why)) if self.module.is_put_off(call.entry) => Answer::Deferred(why),
+                Some(Trouble::Slow(why)) => {
+                    let mut failure = failure(guest, stop);
+                    failure.error = format!("{}; {why}, and so it did several times", failure.error);
+                    Answer::Failed(failure)
+                }
                 None => Answer::Failed(failure(guest, stop)),
             },
             Ok(disposition) => {
@@ -150,7 +163,19 @@ impl Instance {
                 judge(disposition, running)
             }
         };
-        self.is_broken = !matches!(answer, Answer::Done(_));
+        if !matches!(answer, Answer::Deferred(_)) {
+            self.module.was_not_slow(call.entry);
+        }
+        let counters = &kit.counters;
+        let (cpu, waited) = meter.spent();
+        counters.spend(cpu, waited, guest.limiter.memory_bytes());
+        count(&counters.calls);
+        match &answer {
+            Answer::Done(_) => {}
+            Answer::Failed(_) => count(&counters.failures),
+            Answer::Deferred(_) => count(&counters.deferred),
+        }
+        self.is_broken = requests_go_on || !matches!(answer, Answer::Done(_));
         answer
     }
 }

@@ -2,6 +2,8 @@
 
 use wasmtime::ResourceLimiter;
 
+use crate::limits::Limits;
+
 /// Memories, tables and core instances that one component may have: far above what toolchains make.
 const ITEMS_MAX: usize = 64;
 
@@ -17,8 +19,19 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    pub(crate) fn new(memory_max_bytes: usize, table_elements_max: usize) -> Self {
-        Self { memory_max_bytes, table_elements_max, memory_bytes: 0, refused: None }
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let size = |limit| usize::try_from(limit).unwrap_or(usize::MAX);
+        Self {
+            memory_max_bytes: size(limits.memory_max_bytes),
+            table_elements_max: size(limits.table_elements_max),
+            memory_bytes: 0,
+            refused: None,
+        }
+    }
+
+    /// Bytes of all memories. They only grow.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes as u64
     }
 
     /// What was refused since the last time that this was asked.
@@ -71,9 +84,13 @@ impl ResourceLimiter for Limiter {
 mod tests {
     use super::*;
 
+    fn limits() -> Limits {
+        Limits { memory_max_bytes: 100, table_elements_max: 10, ..Limits::default() }
+    }
+
     #[test]
     fn the_memory_limit_counts_all_memories() {
-        let mut limiter = Limiter::new(100, 10);
+        let mut limiter = Limiter::new(&limits());
         assert!(limiter.memory_growing(0, 60, None).unwrap());
         assert!(limiter.memory_growing(0, 40, None).unwrap());
         assert!(!limiter.memory_growing(60, 61, None).unwrap());
@@ -83,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_table_limit_acts() {
-        let mut limiter = Limiter::new(100, 10);
+        let mut limiter = Limiter::new(&limits());
         assert!(limiter.table_growing(0, 10, None).unwrap());
         assert!(!limiter.table_growing(10, 11, None).unwrap());
         assert!(limiter.take_refused().is_some());

@@ -1,11 +1,21 @@
-//! What a guest says: `logging.log`, standard output and standard error, to `tracing`, up to a limit a call.
+//! What a guest says: `logging.log`, standard output and standard error, to `tracing`, with handler, key and event, up to a
+//! limit a call and a limit a minute.
+//!
+//! Invariant: a secret that was given to the guest is not in a line of it, nor in what is recorded of a failed call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
+use keyrail_ordering::Key;
 use tracing::Level;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use crate::clock::monotonic;
+use crate::grants::Mask;
+use crate::limits::Limits;
+use crate::usage::{Counters, count};
 
 /// How much of its end is kept of what a call writes to standard error: a panic's message.
 const LAST_WORDS_MAX_BYTES: usize = 512;
@@ -18,15 +28,56 @@ pub(crate) struct Log(Arc<Mutex<Lines>>);
 
 #[derive(Debug)]
 struct Lines {
-    count_max: usize,
+    count_max: u64,
     line_max_bytes: usize,
     handler: Arc<str>,
-    /// The event that is being handled.
+    rate: Arc<LogRate>,
+    counters: Arc<Counters>,
+    mask: Arc<Mask>,
+    /// The event that is being handled, and its key.
     event: Arc<str>,
-    count: usize,
+    key: Option<Key>,
+    count: u64,
     last_words: Vec<u8>,
     /// Begun lines of standard output and standard error.
     begun: [Vec<u8>; 2],
+}
+
+/// How many lines a handler may log in a minute, all its instances together.
+#[derive(Debug)]
+pub(crate) struct LogRate {
+    max_per_minute: u64,
+    /// The minute, counted from anywhere, and its lines.
+    minute: Mutex<(u64, u64)>,
+}
+
+/// What a line is to the rate.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    Take,
+    /// The first that is dropped in this minute.
+    DropFirst,
+    Drop,
+}
+
+impl LogRate {
+    pub(crate) fn new(max_per_minute: u64) -> Self {
+        Self { max_per_minute, minute: Mutex::default() }
+    }
+
+    fn turn(&self, now: Duration) -> Turn {
+        let mut minute = self.minute.lock().unwrap_or_else(PoisonError::into_inner);
+        let this = now.as_secs() / 60;
+        if minute.0 != this {
+            *minute = (this, 0);
+        }
+        minute.1 += 1;
+        match minute.1 {
+            line if line <= self.max_per_minute => Turn::Take,
+            line if line == self.max_per_minute + 1 => Turn::DropFirst,
+            _ => Turn::Drop,
+        }
+    }
 }
 
 /// One of the two standard streams.
@@ -37,9 +88,26 @@ pub(crate) enum Channel {
 }
 
 impl Log {
-    pub(crate) fn new(handler: Arc<str>, count_max: usize, line_max_bytes: usize) -> Self {
-        let (event, begun, last_words) = (Arc::from(""), [Vec::new(), Vec::new()], Vec::new());
-        Self(Arc::new(Mutex::new(Lines { count_max, line_max_bytes, handler, event, count: 0, last_words, begun })))
+    pub(crate) fn new(
+        handler: Arc<str>,
+        limits: &Limits,
+        rate: Arc<LogRate>,
+        counters: Arc<Counters>,
+        mask: Arc<Mask>,
+    ) -> Self {
+        Self(Arc::new(Mutex::new(Lines {
+            count_max: limits.log_lines_max,
+            line_max_bytes: usize::try_from(limits.log_line_max_bytes).unwrap_or(usize::MAX),
+            handler,
+            rate,
+            counters,
+            mask,
+            event: Arc::from(""),
+            key: None,
+            count: 0,
+            last_words: Vec::new(),
+            begun: [Vec::new(), Vec::new()],
+        })))
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
@@ -47,9 +115,10 @@ impl Log {
     }
 
     /// Begins a call: the count starts anew.
-    pub(crate) fn begin(&self, event: Arc<str>) {
+    pub(crate) fn begin(&self, event: Arc<str>, key: Option<Key>) {
         let mut lines = self.lines();
         lines.event = event;
+        lines.key = key;
         lines.count = 0;
         lines.last_words.clear();
     }
@@ -60,7 +129,12 @@ impl Log {
         for channel in [Channel::Stdout, Channel::Stderr] {
             lines.end_line(channel);
         }
-        String::from_utf8_lossy(&lines.last_words).trim().into()
+        lines.mask.hide(String::from_utf8_lossy(&lines.last_words).trim()).into_owned()
+    }
+
+    /// The guest tried what it is not granted. Not a line of its own, but limited like one.
+    pub(crate) fn denied(&self, what: &str) {
+        self.lines().line(Level::WARN, "denied", what);
     }
 
     /// One line of `logging.log`.
@@ -73,20 +147,35 @@ impl Lines {
     fn line(&mut self, level: Level, context: &str, message: &str) {
         self.count += 1;
         let (handler, event) = (self.handler.as_ref(), self.event.as_ref());
+        let key = self.key.as_ref().map(Key::as_str);
         if self.count > self.count_max {
+            count(&self.counters.log_lines_dropped);
             if self.count == self.count_max + 1 {
-                tracing::warn!(target: "keyrail::guest", handler, event, "further lines of this call are dropped");
+                tracing::warn!(target: "keyrail::guest", handler, key, event, "further lines of this call are dropped");
             }
             return;
         }
-        let context = cut(context, self.line_max_bytes);
-        let message = cut(message, self.line_max_bytes);
+        match self.rate.turn(monotonic()) {
+            Turn::Take => {}
+            Turn::Drop => return count(&self.counters.log_lines_dropped),
+            Turn::DropFirst => {
+                count(&self.counters.log_lines_dropped);
+                tracing::warn!(
+                    target: "keyrail::guest", handler, key, event,
+                    "the handler logs more than log_lines_per_minute_max; its further lines of this minute are dropped"
+                );
+                return;
+            }
+        }
+        let (context, message) = (self.mask.hide(context), self.mask.hide(message));
+        let context = cut(&context, self.line_max_bytes);
+        let message = cut(&message, self.line_max_bytes);
         match level {
-            Level::ERROR => tracing::error!(target: "keyrail::guest", handler, event, context, "{message}"),
-            Level::WARN => tracing::warn!(target: "keyrail::guest", handler, event, context, "{message}"),
-            Level::INFO => tracing::info!(target: "keyrail::guest", handler, event, context, "{message}"),
-            Level::DEBUG => tracing::debug!(target: "keyrail::guest", handler, event, context, "{message}"),
-            Level::TRACE => tracing::trace!(target: "keyrail::guest", handler, event, context, "{message}"),
+            Level::ERROR => tracing::error!(target: "keyrail::guest", handler, key, event, context, "{message}"),
+            Level::WARN => tracing::warn!(target: "keyrail::guest", handler, key, event, context, "{message}"),
+            Level::INFO => tracing::info!(target: "keyrail::guest", handler, key, event, context, "{message}"),
+            Level::DEBUG => tracing::debug!(target: "keyrail::guest", handler, key, event, context, "{message}"),
+            Level::TRACE => tracing::trace!(target: "keyrail::guest", handler, key, event, context, "{message}"),
         }
     }
 
@@ -178,14 +267,23 @@ impl Pollable for Standard {
 mod tests {
     use super::*;
 
-    fn log(lines_max: usize, line_max_bytes: usize) -> Log {
-        Log::new("h".into(), lines_max, line_max_bytes)
+    fn log(log_lines_max: u64, log_line_max_bytes: u64) -> Log {
+        let limits = Limits { log_lines_max, log_line_max_bytes, ..Limits::default() };
+        Log::new("h".into(), &limits, Arc::new(LogRate::new(1_000_000)), Arc::default(), Arc::default())
+    }
+
+    #[test]
+    fn a_minute_has_its_lines_and_the_next_has_them_again() {
+        let rate = LogRate::new(2);
+        let at = Duration::from_secs;
+        let turns = [at(0), at(30), at(59), at(59), at(60)].map(|now| rate.turn(now));
+        assert_eq!(turns, [Turn::Take, Turn::Take, Turn::DropFirst, Turn::Drop, Turn::Take]);
     }
 
     #[test]
     fn lines_are_counted_however_they_are_written() {
         let log = log(10, 100);
-        log.begin("e".into());
+        log.begin("e".into(), None);
         log.lines().write(Channel::Stdout, b"one\ntw");
         log.lines().write(Channel::Stdout, b"o\n\nthree");
         assert_eq!(log.lines().count, 2);

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use keyrail_ordering::{Effects, Outgoing, StateChange};
 
-use crate::Settings;
 use crate::call::{CallHost, Emit, EmitRefusal};
+use crate::limits::Limits;
 
 const STATE_NAME_MAX_BYTES: usize = 128;
 
@@ -24,19 +24,19 @@ pub(crate) enum WriteRefusal {
 /// The limits that an overlay keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OverlayLimits {
-    value_max_bytes: usize,
-    changes_max_bytes: usize,
-    emit_max_bytes: usize,
-    emits_max: usize,
+    value_max_bytes: u64,
+    changes_max_bytes: u64,
+    emit_max_bytes: u64,
+    emits_max: u64,
 }
 
-impl From<&Settings> for OverlayLimits {
-    fn from(settings: &Settings) -> Self {
+impl From<&Limits> for OverlayLimits {
+    fn from(limits: &Limits) -> Self {
         Self {
-            value_max_bytes: settings.state_value_max_bytes,
-            changes_max_bytes: settings.state_changes_max_bytes,
-            emit_max_bytes: settings.emit_max_bytes,
-            emits_max: settings.emits_max,
+            value_max_bytes: limits.state_value_max_bytes,
+            changes_max_bytes: limits.state_changes_max_bytes,
+            emit_max_bytes: limits.emit_max_bytes,
+            emits_max: limits.emits_max,
         }
     }
 }
@@ -46,7 +46,7 @@ impl From<&Settings> for OverlayLimits {
 pub(crate) struct Overlay {
     limits: OverlayLimits,
     changes: BTreeMap<String, Option<Bytes>>,
-    changes_bytes: usize,
+    changes_bytes: u64,
     emits: Vec<Outgoing>,
     /// The first refused emit: it fails the event whatever the guest answers.
     refused_emit: Option<String>,
@@ -65,14 +65,14 @@ impl Overlay {
     /// Writes a value, or removes it.
     pub(crate) fn set(&mut self, name: String, value: Option<Bytes>) -> Result<(), WriteRefusal> {
         check_state_name(&name).map_err(WriteRefusal::InvalidName)?;
-        let bytes_of = |value: &Option<Bytes>| name.len() + value.as_ref().map_or(0, Bytes::len);
-        if value.as_ref().is_some_and(|value| value.len() > self.limits.value_max_bytes) {
-            return Err(WriteRefusal::TooLarge(self.limits.value_max_bytes as u64));
+        let bytes_of = |value: &Option<Bytes>| (name.len() + value.as_ref().map_or(0, Bytes::len)) as u64;
+        if value.as_ref().is_some_and(|value| value.len() as u64 > self.limits.value_max_bytes) {
+            return Err(WriteRefusal::TooLarge(self.limits.value_max_bytes));
         }
         let before = self.changes.get(&name).map_or(0, bytes_of);
         let total = self.changes_bytes - before + bytes_of(&value);
         if total > self.limits.changes_max_bytes {
-            return Err(WriteRefusal::TooLarge(self.limits.changes_max_bytes as u64));
+            return Err(WriteRefusal::TooLarge(self.limits.changes_max_bytes));
         }
         self.changes_bytes = total;
         self.changes.insert(name, value);
@@ -97,12 +97,13 @@ impl Overlay {
 
     fn accept(&mut self, emit: Emit, host: &mut dyn CallHost) -> Result<Outgoing, EmitRefusal> {
         let limits = self.limits;
-        if self.emits.len() >= limits.emits_max {
+        if self.emits.len() as u64 >= limits.emits_max {
             return Err(EmitRefusal::Other(format!("one event emits at most {} others", limits.emits_max)));
         }
         let headers: usize = emit.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if emit.category.len() + emit.name.len() + headers + emit.data.len() > limits.emit_max_bytes {
-            return Err(EmitRefusal::TooLarge(limits.emit_max_bytes as u64));
+        let bytes = emit.category.len() + emit.name.len() + headers + emit.data.len();
+        if bytes as u64 > limits.emit_max_bytes {
+            return Err(EmitRefusal::TooLarge(limits.emit_max_bytes));
         }
         host.accept(emit, self.emits.len() as u32)
     }

@@ -1,6 +1,8 @@
 //! Random numbers that are the same in every try of an event: SHA-256 of a seed and a counter. Not secret: whoever knows the
 //! group and the entry can compute them.
 
+use rand::TryRngCore;
+use rand::rngs::OsRng;
 use sha2::{Digest, Sha256};
 use wasmtime::component::HasData;
 use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
@@ -8,9 +10,16 @@ use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 /// The most that a guest may ask for at once.
 const BYTES_MAX: u64 = 1 << 20;
 
+/// What a guest is given: a seeded stream of bytes, or by grant those of the system.
+#[derive(Debug, Clone)]
+pub(crate) enum Random {
+    Seeded(Seeded),
+    Real,
+}
+
 /// A seeded stream of bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct Random {
+pub(crate) struct Seeded {
     seed: [u8; 32],
     counter: u64,
     block: [u8; 32],
@@ -19,8 +28,41 @@ pub(crate) struct Random {
 }
 
 impl Random {
+    /// From a seed in parts.
+    pub(crate) fn seeded(parts: &[&[u8]]) -> Self {
+        Self::Seeded(Seeded::new(parts))
+    }
+
+    /// Starts anew from this seed, unless it is the system's.
+    pub(crate) fn reseed(&mut self, parts: &[&[u8]]) {
+        if let Self::Seeded(seeded) = self {
+            *seeded = Seeded::new(parts);
+        }
+    }
+
+    fn bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        if len > BYTES_MAX {
+            wasmtime::bail!("the guest asked for {len} random bytes; at most {BYTES_MAX} are given at once");
+        }
+        match self {
+            Self::Seeded(seeded) => Ok((0..len).map(|_| seeded.byte()).collect()),
+            Self::Real => {
+                let mut bytes = vec![0; len as usize]; // at most BYTES_MAX
+                OsRng.try_fill_bytes(&mut bytes).map_err(wasmtime::Error::new)?;
+                Ok(bytes)
+            }
+        }
+    }
+
+    fn number(&mut self) -> wasmtime::Result<u64> {
+        let bytes = self.bytes(8)?;
+        Ok(bytes.into_iter().fold(0, |number, byte| number << 8 | u64::from(byte)))
+    }
+}
+
+impl Seeded {
     /// From a seed in parts: `[a, b]` and `[ab]` differ.
-    pub(crate) fn new(parts: &[&[u8]]) -> Self {
+    fn new(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update((part.len() as u64).to_be_bytes());
@@ -39,17 +81,6 @@ impl Random {
         self.used += 1;
         self.block[self.used - 1]
     }
-
-    fn bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
-        if len > BYTES_MAX {
-            wasmtime::bail!("the guest asked for {len} random bytes; at most {BYTES_MAX} are given at once");
-        }
-        Ok((0..len).map(|_| self.byte()).collect())
-    }
-
-    fn number(&mut self) -> u64 {
-        u64::from_be_bytes(std::array::from_fn(|_| self.byte()))
-    }
 }
 
 /// How the linker reaches it.
@@ -65,7 +96,7 @@ impl random::Host for Random {
     }
 
     fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.number())
+        self.number()
     }
 }
 
@@ -75,13 +106,13 @@ impl insecure::Host for Random {
     }
 
     fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.number())
+        self.number()
     }
 }
 
 impl insecure_seed::Host for Random {
     fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
-        Ok((self.number(), self.number()))
+        Ok((self.number()?, self.number()?))
     }
 }
 
@@ -91,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
-        let draw = |parts: &[&[u8]]| Random::new(parts).bytes(100).unwrap();
+        let draw = |parts: &[&[u8]]| Random::seeded(parts).bytes(100).unwrap();
         assert_eq!(draw(&[b"group", b"1-0"]), draw(&[b"group", b"1-0"]));
         assert_ne!(draw(&[b"group", b"1-0"]), draw(&[b"group", b"1-1"]));
         assert_ne!(draw(&[b"ab"]), draw(&[b"a", b"b"]));
@@ -99,6 +130,12 @@ mod tests {
 
     #[test]
     fn a_giant_request_is_refused() {
-        assert!(Random::new(&[]).bytes(u64::MAX).is_err());
+        assert!(Random::seeded(&[]).bytes(u64::MAX).is_err());
+        assert!(Random::Real.bytes(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn real_ones_differ_each_time() {
+        assert_ne!(Random::Real.bytes(16).unwrap(), Random::Real.bytes(16).unwrap());
     }
 }

@@ -6,19 +6,24 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
+use tokio_rustls::rustls::ClientConfig;
 use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
 
 use crate::bindings::HandlerPre;
 use crate::cache::{self, Cache};
-use crate::engine::LOADS_MAX;
-use crate::guest::Guest;
-use crate::instance::Room;
-use crate::module::Module;
-use crate::{LoadError, Settings, SetupError, contract, describe, engine, imports};
+use crate::contract::Wants;
+use crate::engine::{LOADS_MAX, Layout};
+use crate::grants::Granted;
+use crate::guest::{Guest, Kit};
+use crate::limits::Limits;
+use crate::log::LogRate;
+use crate::module::{Loaded, Module};
+use crate::room::Room;
+use crate::{LoadError, Manifest, Settings, SetupError, compile, contract, describe, engine, http, imports, parts};
 
 /// The largest component that is read: an interpreter inside makes some 40 MB.
-const COMPONENT_MAX_BYTES: u64 = 256 << 20;
+pub(crate) const COMPONENT_MAX_BYTES: u64 = 256 << 20;
 /// How every WebAssembly file begins, and how it goes on in a core module and in a component.
 const WASM: &[u8] = b"\0asm";
 const CORE_MODULE: &[u8] = b"\0asm\x01\x00\x00\x00";
@@ -27,9 +32,10 @@ const CORE_MODULE: &[u8] = b"\0asm\x01\x00\x00\x00";
 pub struct Runtime {
     pub(crate) settings: Settings,
     pub(crate) engine: Engine,
+    layout: Layout,
     linker: Linker<Guest>,
     cache: Option<Cache>,
-    /// One permit for each instance that may live.
+    tls: Arc<ClientConfig>,
     pub(crate) room: Room,
     loads: Semaphore,
 }
@@ -44,55 +50,98 @@ impl Runtime {
     /// Starts the engine. Settings that cannot work, or with which a guest could end the process, are refused.
     pub fn new(settings: Settings) -> Result<Arc<Self>, SetupError> {
         settings.check()?;
-        let cache = settings.cache_dir.as_deref().map(Cache::open).transpose()?;
-        let engine = engine::start(&settings)?;
+        let cache = settings.cache_dir.as_deref().map(Cache::open).transpose()?.flatten();
+        let (engine, layout) = engine::start(&settings)?;
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker).map_err(|error| SetupError::Engine(format!("{error:#}")))?;
-        let room = Arc::new(Semaphore::new(settings.instances_max as usize));
-        Ok(Arc::new(Self { settings, engine, linker, cache, room, loads: Semaphore::new(LOADS_MAX as usize) }))
+        let tls = http::tls().map_err(SetupError::Engine)?;
+        let (room, loads) = (Room::new(settings.instances_max), Semaphore::new(LOADS_MAX as usize));
+        Ok(Arc::new(Self { settings, engine, layout, linker, cache, tls, room, loads }))
     }
 
-    /// Loads a component from a file. Not to be called from a thread without tokio.
-    pub async fn load(self: &Arc<Self>, source: &Path) -> Result<Arc<Module>, LoadError> {
+    /// Loads a component from a file, with the limits and grants of a manifest. Not to be called from a thread without tokio.
+    pub async fn load(self: &Arc<Self>, source: &Path, manifest: &Manifest) -> Result<Arc<Module>, LoadError> {
         let path = source.to_path_buf();
         let bytes = blocking(move || read(&path)).await?;
-        self.load_bytes(&source.display().to_string(), bytes).await
+        self.load_bytes(&source.display().to_string(), bytes, manifest).await
     }
 
     /// Loads a component from its bytes; `name` is for messages.
-    pub async fn load_bytes(self: &Arc<Self>, name: &str, bytes: Vec<u8>) -> Result<Arc<Module>, LoadError> {
+    pub async fn load_bytes(
+        self: &Arc<Self>,
+        name: &str,
+        bytes: Vec<u8>,
+        manifest: &Manifest,
+    ) -> Result<Arc<Module>, LoadError> {
         // The semaphore lives as long as the runtime and is never closed.
         let _turn = self.loads.acquire().await.ok();
         let (runtime, owned) = (self.clone(), name.to_owned());
-        let (component, content_hash) = blocking(move || runtime.compile(&owned, &bytes)).await?;
+        let compiled = blocking(move || runtime.compile(&owned, &bytes)).await?;
+        let Compiled { component, content_hash, core_instances } = compiled;
 
-        let misfits = contract::misfits(&self.engine, &component);
+        let imports = contract::imports(&self.engine, &component);
+        let mut misfits = contract::misfits(&self.engine, &component, &manifest.grants);
+        let limits = manifest.limits.limits(&self.settings).unwrap_or_else(|refused| {
+            misfits.extend(refused);
+            Limits::defaults(&self.settings)
+        });
+        let granted = Granted::new(&manifest.grants, &self.settings, &self.tls).unwrap_or_else(|refused| {
+            misfits.extend(refused);
+            Granted::default()
+        });
         if !misfits.is_empty() {
             return Err(LoadError::Refused(misfits));
         }
-        let linked = self.linker.instantiate_pre(&component).and_then(HandlerPre::new);
-        let handler = linked.map_err(|error| LoadError::Refused(vec![format!("it does not link: {error:#}")]))?;
-        let imports = contract::imports(&self.engine, &component);
+        let wants = Wants::of(&imports);
+        let handler = self.link(&component, wants);
+        let handler = handler.map_err(|error| LoadError::Refused(vec![format!("it does not link: {error:#}")]))?;
 
-        let described = Module::describe(self, &handler, &content_hash).await;
+        let mut kit = Kit {
+            name: format!("component {}", &content_hash[..8]).into(),
+            content_hash,
+            limits,
+            granted,
+            counters: Arc::default(),
+            log_rate: Arc::new(LogRate::new(limits.log_lines_per_minute_max)),
+        };
+        let described = Module::describe(self, &handler, &kit).await;
         let said = described.map_err(|why| LoadError::Describe { name: name.into(), why })?;
         let metadata = describe::parse(said).map_err(LoadError::Declaration)?;
-        Ok(Arc::new(Module::new(self.clone(), handler, metadata, content_hash, imports)))
+        kit.name = metadata.name.as_str().into();
+        let warnings = contract::unused(&imports, &manifest.grants);
+        for warning in &warnings {
+            tracing::warn!("{name}: {warning}");
+        }
+        let manifest = manifest.clone();
+        let loaded = Loaded { handler, kit, core_instances, metadata, manifest, imports, wants, warnings };
+        Ok(Arc::new(Module::new(self.clone(), loaded)))
     }
 
-    fn compile(&self, name: &str, bytes: &[u8]) -> Result<(Component, String), LoadError> {
+    fn link(&self, component: &Component, wants: Wants) -> wasmtime::Result<HandlerPre<Guest>> {
+        let mut linker = self.linker.clone();
+        imports::link_granted(&mut linker, wants)?;
+        linker.instantiate_pre(component).and_then(HandlerPre::new)
+    }
+
+    fn compile(&self, name: &str, bytes: &[u8]) -> Result<Compiled, LoadError> {
         check_kind(name, bytes)?;
         let content_hash = cache::hex(&Sha256::digest(bytes));
-        if let Some(component) = self.cache.as_ref().and_then(|cache| cache.load(&self.engine, &content_hash)) {
-            return Ok((component, content_hash));
-        }
-        let component = Component::from_binary(&self.engine, bytes)
-            .map_err(|error| LoadError::Compile { name: name.into(), why: one_line(&error) })?;
-        if let Some(cache) = &self.cache {
-            cache.store(&self.engine, &content_hash, &component);
-        }
-        Ok((component, content_hash))
+        let kept = self.cache.as_ref().and_then(|cache| cache.load(&self.engine, &content_hash));
+        let component = if let Some(component) = kept {
+            component
+        } else {
+            let cache = self.cache.as_ref();
+            compile::compile(&self.engine, self.layout, &self.settings, cache, name, &content_hash, bytes)?
+        };
+        Ok(Compiled { component, content_hash, core_instances: parts::core_instances(bytes) })
     }
+}
+
+/// A component with its code.
+struct Compiled {
+    component: Component,
+    content_hash: String,
+    core_instances: u32,
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
@@ -116,10 +165,6 @@ fn check_kind(name: &str, bytes: &[u8]) -> Result<(), LoadError> {
     } else {
         Ok(())
     }
-}
-
-fn one_line(error: &wasmtime::Error) -> String {
-    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Off the async threads: compiling takes seconds.

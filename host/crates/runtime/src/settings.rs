@@ -1,74 +1,103 @@
-//! The limits of guests. Each has a unit in its name, acts, and has a test that shows it.
+//! What the operator sets: defaults and ceilings of the limits of handlers, and what holds for the whole host.
 
 use std::path::PathBuf;
 
-use crate::SetupError;
+use crate::limits::Limits;
+use crate::manifest::HostPattern;
+use crate::{Compiler, SetupError};
 
 /// The largest guest stack that may be set: each call in flight holds one, and a host must survive its overflow.
-const STACK_CEILING_BYTES: usize = 64 << 20;
-const STACK_FLOOR_BYTES: usize = 64 << 10;
+const STACK_CEILING_BYTES: u64 = 64 << 20;
+const STACK_FLOOR_BYTES: u64 = 64 << 10;
 /// The address space of one 32-bit linear memory.
-const MEMORY_CEILING_BYTES: usize = 4 << 30;
-const MEMORY_FLOOR_BYTES: usize = 1 << 20;
-const INSTANCES_CEILING: u32 = 10_000;
+const MEMORY_CEILING_BYTES: u64 = 4 << 30;
+const INSTANCES_CEILING: u64 = 10_000;
+const DAY_MS: u64 = 86_400_000;
 
-/// What a guest may use.
+/// What guests may use. The fields that are not explained here are in [`Limits`]: what a handler gets whose manifest does not
+/// wish otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the limits are explained once, in `Limits`")]
 pub struct Settings {
-    /// Bytes of linear memory of one instance, all its memories together.
-    pub memory_max_bytes: usize,
-    /// Elements of one table.
-    pub table_elements_max: usize,
-    /// CPU time of one call, in milliseconds. Waiting for the host does not count. It acts at the first tick after it.
+    pub memory_max_bytes: u64,
+    pub instance_memory_max_bytes: u64,
+    pub table_elements_max: u64,
     pub cpu_max_ms: u64,
-    /// Time of one call by the wall clock, in milliseconds, waiting for the host included.
     pub wall_max_ms: u64,
-    /// Bytes of one state value.
-    pub state_value_max_bytes: usize,
-    /// Bytes of names and values of all state changes of one call.
-    pub state_changes_max_bytes: usize,
-    /// Bytes of names, headers and data of one emit.
-    pub emit_max_bytes: usize,
-    /// Emits of one call.
-    pub emits_max: usize,
-    /// Lines that one call may log, standard output and standard error included. Further ones are dropped, with one line that
-    /// says so.
-    pub log_lines_max: usize,
-    /// Bytes of one log line; the rest is cut off.
-    pub log_line_max_bytes: usize,
+    pub state_reads_max: u64,
+    pub state_value_max_bytes: u64,
+    pub state_changes_max_bytes: u64,
+    pub emit_max_bytes: u64,
+    pub emits_max: u64,
+    pub log_lines_max: u64,
+    pub log_line_max_bytes: u64,
+    pub log_lines_per_minute_max: u64,
+    pub http_requests_max: u64,
+    pub http_response_max_bytes: u64,
+    pub http_connect_max_ms: u64,
+    pub http_wait_max_ms: u64,
+    pub handler_instances_max: u64,
+    pub instance_calls_max: u64,
+    /// The most that a manifest may wish for.
+    pub ceiling: Limits,
     /// Bytes of stack of a guest.
-    pub stack_max_bytes: usize,
-    /// Instances that live at the same time.
+    pub stack_max_bytes: u64,
+    /// Instances that live at the same time, over all handlers. An instance of many parts counts as more than one.
     pub instances_max: u32,
-    /// Calls of one instance, before a fresh one takes its place.
-    pub instance_calls_max: u32,
     /// Time of instantiating and describing a component when it is loaded, in milliseconds.
     pub describe_max_ms: u64,
     /// How often a running guest is looked at, in milliseconds: it then yields, and its CPU time is counted.
     pub epoch_tick_ms: u64,
     /// Where compiled code is kept; none for nowhere.
     pub cache_dir: Option<PathBuf>,
+    /// Where large components are compiled.
+    pub compiler: Compiler,
+    /// Time of compiling one component in a child process, in milliseconds.
+    pub compile_max_ms: u64,
+    /// Bytes of memory of a compiling child process.
+    pub compile_memory_max_bytes: u64,
+    /// The hosts that a manifest may grant HTTP to; none for all.
+    pub http_hosts: Option<Vec<HostPattern>>,
+    /// The variables of the host's environment that a manifest may name as secrets: those that start so. Empty for none.
+    pub secrets_env_prefix: String,
+    /// The folder whose files a manifest may name as secrets; none for no file.
+    pub secrets_dir: Option<PathBuf>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             memory_max_bytes: 128 << 20,
+            instance_memory_max_bytes: 64 << 20,
             table_elements_max: 20_000,
             cpu_max_ms: 1_000,
             wall_max_ms: 10_000,
+            state_reads_max: 1_000,
             state_value_max_bytes: 1 << 20,
             state_changes_max_bytes: 4 << 20,
             emit_max_bytes: 1 << 20,
             emits_max: 256,
             log_lines_max: 100,
             log_line_max_bytes: 4_096,
+            log_lines_per_minute_max: 60_000,
+            http_requests_max: 100,
+            http_response_max_bytes: 8 << 20,
+            http_connect_max_ms: 5_000,
+            http_wait_max_ms: 10_000,
+            handler_instances_max: 10_000,
+            instance_calls_max: 256,
+            ceiling: Limits::default(),
             stack_max_bytes: 1 << 20,
             instances_max: 1_000,
-            instance_calls_max: 256,
             describe_max_ms: 5_000,
             epoch_tick_ms: 10,
             cache_dir: None,
+            compiler: Compiler::InProcess,
+            compile_max_ms: 900_000,
+            compile_memory_max_bytes: 2 << 30,
+            http_hosts: None,
+            secrets_env_prefix: "KEYRAIL_SECRET_".into(),
+            secrets_dir: None,
         }
     }
 }
@@ -79,19 +108,19 @@ impl Settings {
         let within = |name, value: u64, least: u64, most: u64| {
             if (least..=most).contains(&value) { Ok(()) } else { Err(SetupError::Setting { name, value, least, most }) }
         };
-        within(
-            "memory_max_bytes",
-            self.memory_max_bytes as u64,
-            MEMORY_FLOOR_BYTES as u64,
-            MEMORY_CEILING_BYTES as u64,
-        )?;
-        within("table_elements_max", self.table_elements_max as u64, 1, 10_000_000)?;
-        within("stack_max_bytes", self.stack_max_bytes as u64, STACK_FLOOR_BYTES as u64, STACK_CEILING_BYTES as u64)?;
-        within("instances_max", self.instances_max.into(), 1, INSTANCES_CEILING.into())?;
-        within("instance_calls_max", self.instance_calls_max.into(), 1, u32::MAX.into())?;
-        within("cpu_max_ms", self.cpu_max_ms, 1, 86_400_000)?;
-        within("wall_max_ms", self.wall_max_ms, 1, 86_400_000)?;
-        within("describe_max_ms", self.describe_max_ms, 1, 86_400_000)?;
-        within("epoch_tick_ms", self.epoch_tick_ms, 1, 1_000)
+        if let Some(&(name, value, least)) = Limits::defaults(self).too_small().first() {
+            return Err(SetupError::Setting { name, value, least, most: u64::MAX });
+        }
+        let ceiling = Limits::ceiling(self);
+        within("memory_max_bytes", ceiling.memory_max_bytes, 1, MEMORY_CEILING_BYTES)?;
+        within("table_elements_max", ceiling.table_elements_max, 1, 10_000_000)?;
+        within("cpu_max_ms", ceiling.cpu_max_ms, 1, DAY_MS)?;
+        within("wall_max_ms", ceiling.wall_max_ms, 1, DAY_MS)?;
+        within("stack_max_bytes", self.stack_max_bytes, STACK_FLOOR_BYTES, STACK_CEILING_BYTES)?;
+        within("instances_max", self.instances_max.into(), 1, INSTANCES_CEILING)?;
+        within("describe_max_ms", self.describe_max_ms, 1, DAY_MS)?;
+        within("epoch_tick_ms", self.epoch_tick_ms, 1, 1_000)?;
+        within("compile_max_ms", self.compile_max_ms, 1, DAY_MS)?;
+        within("compile_memory_max_bytes", self.compile_memory_max_bytes, 64 << 20, 1 << 40)
     }
 }

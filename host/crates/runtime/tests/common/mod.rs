@@ -15,7 +15,7 @@ use keyrail_ordering::{
     CategoryName, Effects, EntryId, EntryRef, Event, Failure, FailureKind, Generation, Key, KeyRules, MessageName,
     Outgoing, StreamId,
 };
-use keyrail_runtime::{Answer, Call, CallHost, Emit, EmitRefusal, Instance, Module, Runtime, Settings};
+use keyrail_runtime::{Answer, Call, CallHost, Emit, EmitRefusal, Instance, Manifest, Module, Runtime, Settings};
 
 /// Limits that act soon.
 pub fn settings() -> Settings {
@@ -37,9 +37,14 @@ pub fn guest(name: &str) -> PathBuf {
 }
 
 /// Compiled code is shared by all tests: the probe takes a second otherwise.
-pub async fn probe(mut settings: Settings) -> Arc<Module> {
+pub async fn probe(settings: Settings) -> Arc<Module> {
+    probe_with(settings, &Manifest::default()).await
+}
+
+/// The probe with a manifest.
+pub async fn probe_with(mut settings: Settings, manifest: &Manifest) -> Arc<Module> {
     settings.cache_dir.get_or_insert_with(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled"));
-    Runtime::new(settings).unwrap().load(&guest("probe")).await.unwrap()
+    Runtime::new(settings).unwrap().load(&guest("probe"), manifest).await.unwrap()
 }
 
 /// Stands in for the broker and the catalog.
@@ -50,6 +55,8 @@ pub struct Host {
     pub is_away: bool,
     /// The broker never answers.
     pub hangs: bool,
+    /// It answers after so long.
+    pub takes_ms: u64,
 }
 
 #[async_trait]
@@ -57,6 +64,9 @@ impl CallHost for Host {
     async fn state(&mut self, name: &str) -> Result<Option<Bytes>, String> {
         if self.hangs {
             std::future::pending::<()>().await;
+        }
+        if self.takes_ms > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(self.takes_ms)).await;
         }
         if self.is_away { Err("the broker is away".into()) } else { Ok(self.state.get(name).cloned()) }
     }

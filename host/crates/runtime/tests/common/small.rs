@@ -24,6 +24,7 @@ pub struct Small {
     pub wit: String,
     pub imports: String,
     pub describe: String,
+    pub handle: String,
     pub guest: String,
     pub rest: String,
 }
@@ -35,6 +36,7 @@ impl Default for Small {
             wit: WIT.into(),
             imports: String::new(),
             describe: "unreachable".into(),
+            handle: "unreachable".into(),
             guest: "keyrail:handler/guest@0.1.0".into(),
             rest: String::new(),
         }
@@ -53,7 +55,7 @@ impl Small {
     }
 
     pub fn core_module(&self) -> Vec<u8> {
-        let Self { imports, describe, guest, rest, .. } = self;
+        let Self { imports, describe, handle, guest, rest, .. } = self;
         let text = format!(
             r#"(module
                 {imports}
@@ -61,7 +63,7 @@ impl Small {
                 {rest}
                 (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
                 (func (export "{guest}#describe") (result i32) {describe})
-                (func (export "{guest}#handle") (param i32) (result i32) unreachable))"#
+                (func (export "{guest}#handle") (param i32) (result i32) {handle}))"#
         );
         wat::parse_str(text).unwrap()
     }

@@ -18,13 +18,13 @@ fn main() {
     // Of the path of each file in a scaffold's sources, where it is.
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
     add(&mut files, "wit", &root.join("wit"));
-    println!("cargo::rerun-if-changed={}", sdks.display());
     for sdk in entries(&sdks) {
         let language = name(&sdk);
         for folder in entries(&sdk).into_iter().filter(|path| path.is_dir() && name(path).starts_with("template")) {
             add(&mut files, &format!("{language}/{}", name(&folder)), &folder);
         }
         let list = sdk.join("sdk.files");
+        println!("cargo::rerun-if-changed={}", list.display());
         for line in fs::read_to_string(&list).unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty())
         {
             let path = sdk.join(line.trim_end_matches('/'));
@@ -45,8 +45,9 @@ fn main() {
 
 /// Adds a file, or every file of a folder.
 fn add(files: &mut BTreeMap<String, PathBuf>, at: &str, path: &Path) {
-    println!("cargo::rerun-if-changed={}", path.display());
     if path.is_file() {
+        // Files and not folders: builds of components leave things there, for which the host need not be built again.
+        println!("cargo::rerun-if-changed={}", path.display());
         files.insert(at.into(), path.into());
         return;
     }

@@ -16,6 +16,12 @@ pub fn until(at_ms: u64) -> Duration {
     Duration::from_millis(at_ms.saturating_sub(now_ms()))
 }
 
+/// Milliseconds since 1970, for what people read: machines do not agree on it, so nothing is decided by it.
+pub fn wall_ms() -> u64 {
+    let now = clock_gettime(ClockId::Realtime);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000 + now.tv_nsec as u64 / 1_000_000
+}
+
 /// Uniform in 0..1, for jitter.
 pub fn chance() -> f64 {
     rand::random()

@@ -18,7 +18,7 @@ pub use engine::EngineConfig;
 pub use error::ConfigError;
 pub use layers::{FILE_NAME, Layers, load, origins};
 pub use runtime::{COMPILE_COMMAND, RuntimeConfig};
-pub use sections::{ApiConfig, LogConfig, LogFormat, PublishConfig, RedisConfig, RetentionConfig};
+pub use sections::{ApiConfig, LogConfig, LogFormat, ModulesConfig, PublishConfig, RedisConfig, RetentionConfig};
 
 /// All settings of a host and of the command line.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct Config {
     pub engine: EngineConfig,
     /// What a handler may use.
     pub runtime: RuntimeConfig,
+    /// How handlers are deployed and loaded.
+    pub modules: ModulesConfig,
     /// How events are taken in.
     pub publish: PublishConfig,
     /// How long settled events are kept.
@@ -47,6 +49,7 @@ impl Config {
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.engine.problems();
         problems.extend(self.runtime.problems());
+        problems.extend(self.modules.problems());
         problems.extend(self.publish.problems());
         problems.extend(self.retention.problems());
         problems.extend(self.redis.problems());

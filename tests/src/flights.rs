@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
@@ -28,16 +28,21 @@ pub fn january_lines() -> Vec<String> {
 
 /// Asserts that the itinerary of every aircraft is the expected one: the digest tells of any loss, repeat or swap.
 pub fn assert_january(broker: &str) {
-    let found = states(broker, "itinerary");
-    let expected = expected();
-    assert_eq!(found.len(), KEYS, "aircraft");
-    let wrong: Vec<_> = expected.iter().filter(|(key, itinerary)| !agrees(found.get(*key), itinerary)).collect();
-    let first = wrong.first().map(|(key, itinerary)| (key, itinerary, found.get(*key)));
-    assert!(wrong.is_empty(), "{} aircraft differ, the first: {first:#?}", wrong.len());
+    assert_itineraries(broker, "itinerary", &repository("tests/data/flights/january.itinerary.jsonl"));
 }
 
-fn expected() -> BTreeMap<String, Map<String, Value>> {
-    let text = fs::read_to_string(repository("tests/data/flights/january.itinerary.jsonl")).expect("shipped");
+/// The same of a handler of this name, in whatever language, and of these aircraft.
+pub fn assert_itineraries(broker: &str, group: &str, expected_file: &Path) {
+    let found = states(broker, group);
+    let expected = expected(expected_file);
+    assert_eq!(found.len(), expected.len(), "aircraft of {group}");
+    let wrong: Vec<_> = expected.iter().filter(|(key, itinerary)| !agrees(found.get(*key), itinerary)).collect();
+    let first = wrong.first().map(|(key, itinerary)| (key, itinerary, found.get(*key)));
+    assert!(wrong.is_empty(), "{} aircraft of {group} differ, the first: {first:#?}", wrong.len());
+}
+
+fn expected(file: &Path) -> BTreeMap<String, Map<String, Value>> {
+    let text = fs::read_to_string(file).expect("shipped");
     let parse = |line: &str| {
         let mut itinerary: Map<String, Value> = serde_json::from_str(line).expect("shipped as JSON lines");
         let key = itinerary.remove("tail_number").expect("each has its key");

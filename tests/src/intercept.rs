@@ -7,8 +7,9 @@ use bytes::Bytes;
 use keyrail_broker::{
     AcquireError, Acquired, AuditRow, Backlog, Bells, Broker, By, CatalogStore, Commit, Committed, DeadLetter,
     DeliveryRef, Error, FencedError, Head, HeadAction, Heartbeat, Housekeeping, IdleStream, Inspect, Leases, Log,
-    Members, Operate, OperateError, PartitionRow, Paused, Publication, Publish, PublishError, Published, ReadySet,
-    ReadySource, Routed, Router, Rows, SharedLog, SharedSource, SharedTaken, Snapshot, StateRow, Taken,
+    Members, ModuleInfo, Modules, Operate, OperateError, PartitionRow, Paused, Publication, Publish, PublishError,
+    Published, ReadySet, ReadySource, Routed, Router, Rows, SharedLog, SharedSource, SharedTaken, Snapshot, StateRow,
+    Taken,
 };
 use keyrail_ordering::{
     Capabilities, Catalog, CategoryName, Effects, EntryId, EntryRef, HaltRecord, Key, Lease, Member, OwnerId,
@@ -237,6 +238,25 @@ impl Inspect for Intercepted {
 }
 
 #[async_trait]
+impl Modules for Intercepted {
+    async fn put_module(&self, info: &ModuleInfo, bytes: Bytes) -> Result<(), Error> {
+        self.inner.put_module(info, bytes).await
+    }
+    async fn module_info(&self, content_hash: &str) -> Result<Option<ModuleInfo>, Error> {
+        self.inner.module_info(content_hash).await
+    }
+    async fn module(&self, content_hash: &str) -> Result<Option<Bytes>, Error> {
+        self.inner.module(content_hash).await
+    }
+    async fn modules(&self) -> Result<Vec<ModuleInfo>, Error> {
+        self.inner.modules().await
+    }
+    async fn drop_module(&self, content_hash: &str) -> Result<(), Error> {
+        self.inner.drop_module(content_hash).await
+    }
+}
+
+#[async_trait]
 impl Members for Intercepted {
     async fn members(&self) -> Result<Vec<Member>, Error> {
         self.inner.members().await
@@ -306,6 +326,9 @@ impl Operate for Intercepted {
         by: &By,
     ) -> Result<(), OperateError> {
         self.inner.purge(category, key, id, by).await
+    }
+    async fn record(&self, action: &str, target: &str, by: &By) -> Result<(), Error> {
+        self.inner.record(action, target, by).await
     }
     async fn audit(&self, cursor: u64, limit: usize) -> Rows<AuditRow> {
         self.inner.audit(cursor, limit).await

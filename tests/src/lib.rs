@@ -44,7 +44,7 @@ pub fn native_host() -> PathBuf {
 
 /// A built component, by its name.
 pub fn guest(name: &str) -> PathBuf {
-    present(profile_dir().parent().unwrap().join("guests").join(name).with_extension("wasm"))
+    present(profile_dir().parent().unwrap().join("guests").join(format!("{name}.wasm")))
 }
 
 fn present(path: PathBuf) -> PathBuf {
@@ -54,7 +54,9 @@ fn present(path: PathBuf) -> PathBuf {
 
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(path)
+    // As cargo says when it runs this, not when it was built: two checkouts with one target folder may share the binary.
+    let built = || PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(built, PathBuf::from).parent().unwrap().join(path)
 }
 
 /// What a command came to.

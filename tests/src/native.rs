@@ -153,7 +153,7 @@ impl Handler for Marking {
         &self.metadata
     }
 
-    async fn instantiate(&self) -> Result<Box<dyn HandlerInstance>, InstantiateError> {
+    async fn instantiate(&self, _: &str) -> Result<Box<dyn HandlerInstance>, InstantiateError> {
         Ok(Box::new(MarkingInstance { metadata: self.metadata.clone(), redis: self.redis.clone() }))
     }
 }

@@ -12,17 +12,23 @@ pub(crate) enum Only {
     EndToEnd,
     /// How long keys pause when owners change. No rates, so the ordinary build will do.
     Ownership,
+    /// How late events are while handlers are replaced.
+    Reload,
+    /// The itinerary in five languages, side by side.
+    Languages,
 }
 
 pub(crate) fn run(only: Option<Only>) -> Result<()> {
     redis::ensure("bench")?;
-    if only != Some(Only::EndToEnd) {
-        ownership()?;
+    let guests = guests::build(Choice::default())?;
+    for (which, binary) in [(Only::Ownership, "ownership"), (Only::Reload, "reload"), (Only::Languages, "languages")] {
+        if only.is_none_or(|only| only == which) {
+            ordinary(binary)?;
+        }
     }
-    if only == Some(Only::Ownership) {
+    if only.is_some_and(|only| only != Only::EndToEnd) {
         return Ok(());
     }
-    let guests = guests::build(Choice::default())?;
     process::step("bench", "building in release mode (several minutes the first time)");
     let mut end_to_end = workspace::cargo();
     end_to_end.args(["run", "--quiet", "--release", "--locked", "--package", "keyrail-benches", "--bin", "end-to-end"]);
@@ -35,18 +41,9 @@ pub(crate) fn run(only: Option<Only>) -> Result<()> {
     process::run(parts.env("KEYRAIL_GUESTS", &guests))
 }
 
-fn ownership() -> Result<()> {
-    process::step("bench", "building the hosts whose keys change hands");
-    process::run(workspace::cargo().args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--package",
-        "keyrail",
-        "--package",
-        "keyrail-tests",
-    ]))?;
-    let mut ownership = workspace::cargo();
-    ownership.args(["run", "--quiet", "--locked", "--package", "keyrail-benches", "--bin", "ownership"]);
-    process::run(&mut ownership)
+/// Runs one that needs no release build, since it compares within itself.
+fn ordinary(binary: &str) -> Result<()> {
+    process::step("bench", &format!("building {binary}, and the hosts that it runs"));
+    workspace::build_programs()?;
+    process::run(&mut workspace::built(binary)?)
 }

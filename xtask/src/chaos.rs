@@ -9,8 +9,6 @@ pub(crate) fn run(rest: &[String]) -> Result<()> {
     redis::ensure("chaos")?;
     guests::build(Choice::default())?;
     process::step("chaos", "building the host");
-    process::run(workspace::cargo().args(["build", "--quiet", "--locked", "--package", "keyrail"]))?;
-    let mut chaos = workspace::cargo();
-    chaos.args(["run", "--quiet", "--locked", "--package", "keyrail-tests", "--bin", "chaos", "--"]);
-    process::run(chaos.args(rest))
+    workspace::build_programs()?;
+    process::run(workspace::built("chaos")?.args(rest))
 }

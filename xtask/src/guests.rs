@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use crate::toolchain::{Choice, TARGET, Toolchain};
-use crate::{process, workspace};
+use crate::{languages, process, workspace};
 
 const PROFILE: &str = "guest";
 
@@ -22,7 +22,7 @@ struct Guest {
     socket_features: &'static [&'static str],
 }
 
-const GUESTS: [Guest; 8] = [
+const GUESTS: [Guest; 12] = [
     Guest::plain("itinerary", "itinerary"),
     Guest::plain("order-fulfilment", "order-fulfilment"),
     Guest::plain("order-process", "order-process"),
@@ -31,6 +31,10 @@ const GUESTS: [Guest; 8] = [
     Guest { socket_features: &["network"], ..Guest::plain("probe", "test-guests") },
     Guest { features: &["lacks-key"], ..Guest::plain("probe-lacks-key", "test-guests") },
     Guest { features: &["unordered"], ..Guest::plain("probe-unordered", "test-guests") },
+    Guest::plain("counter-1", "test-versions"),
+    Guest::plain("wit-0.1.0", "wit-0-1-0"),
+    Guest { features: &["v2"], ..Guest::plain("counter-2", "test-versions") },
+    Guest { features: &["broken"], ..Guest::plain("counter-3", "test-versions") },
 ];
 
 impl Guest {
@@ -75,9 +79,10 @@ pub(crate) fn build(choice: Choice) -> Result<PathBuf> {
         for guest in group {
             let built = guest.package.replace('-', "_") + ".wasm";
             let built = build_dir.join(TARGET).join(PROFILE).join(built);
-            place(&built, &folder.join(guest.name).with_extension("wasm"))?;
+            place(&built, &folder.join(format!("{}.wasm", guest.name)))?;
         }
     }
+    languages::build(&folder)?;
     Ok(folder)
 }
 

@@ -13,6 +13,7 @@ mod bench;
 mod chaos;
 mod demo;
 mod guests;
+mod languages;
 mod process;
 mod redis;
 mod simulate;

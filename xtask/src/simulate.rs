@@ -5,7 +5,6 @@ use anyhow::Result;
 use crate::{process, workspace};
 
 pub(crate) fn run(rest: &[String]) -> Result<()> {
-    let mut simulate = workspace::cargo();
-    simulate.args(["run", "--quiet", "--locked", "--package", "keyrail-tests", "--bin", "simulate", "--"]);
-    process::run(simulate.args(rest))
+    workspace::build_programs()?;
+    process::run(workspace::built("simulate")?.args(rest))
 }

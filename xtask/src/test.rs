@@ -9,7 +9,7 @@ pub(crate) fn run(rest: &[String]) -> Result<()> {
     redis::ensure("test")?;
     guests::build(Choice::default())?;
     process::step("test", "building the host");
-    process::run(workspace::cargo().args(["build", "--quiet", "--locked", "--package", "keyrail"]))?;
+    workspace::build_programs()?;
     process::step("test", "running all tests");
     process::run(workspace::cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]).args(rest))
 }

@@ -32,6 +32,18 @@ fn program(variable: &str, name: &str) -> Command {
     command
 }
 
+/// Builds every program of the workspace, as the tests use them: with the same features, so that nothing is built twice.
+pub(crate) fn build_programs() -> Result<()> {
+    process::run(cargo().args(["build", "--quiet", "--locked", "--workspace", "--bins"]))
+}
+
+/// One of them.
+pub(crate) fn built(name: &str) -> Result<Command> {
+    let mut command = Command::new(target_dir()?.join("debug").join(name));
+    command.current_dir(root());
+    Ok(command)
+}
+
 /// Cargo's target folder, whether by environment, configuration or default: cargo knows.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let metadata = process::output(cargo().args(["metadata", "--no-deps", "--offline", "--format-version", "1"]))?;

@@ -2,6 +2,7 @@
 //!
 //! Commands do not know which of the two it is.
 
+mod deploy;
 mod open;
 mod operate;
 
@@ -36,6 +37,9 @@ pub enum AccessError {
     /// Handlers that the catalog refuses.
     #[error("{}", RegisterError::Refused(.0.clone()))]
     Refused(Vec<RefusedHandler>),
+    /// A handler that the rules refuse.
+    #[error("{0}")]
+    NotAccepted(String),
     /// What was asked for cannot be meant, or not on a broker of that kind.
     #[error("{0}")]
     Usage(String),
@@ -77,6 +81,7 @@ impl From<OperationError> for AccessError {
         match error {
             OperationError::Usage(text) => Self::Usage(text),
             OperationError::Unknown(text) | OperationError::Conflict(text) => Self::Failed(text),
+            OperationError::Refused(_) => Self::NotAccepted(error.to_string()),
             OperationError::Broker(error) => error.into(),
         }
     }

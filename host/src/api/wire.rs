@@ -4,7 +4,8 @@ use keyrail_ordering::Member;
 use serde::{Deserialize, Serialize};
 
 use crate::service::{
-    HeadView, LaneName, Outcome, PausedView, RecordFrom, RefusedHandler, Registered, Registration, WhoAndWhy,
+    HandlerView, HeadView, LaneName, Outcome, PausedView, RecordFrom, RefusedHandler, Registered, Registration,
+    WhoAndWhy,
 };
 
 /// Answer of every request that failed.
@@ -21,12 +22,14 @@ pub struct ErrorBody {
 
 /// What the caller of a failed request can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum ErrorKind {
     /// The broker is away: try again.
     Unavailable,
     /// What was sent is not accepted: change it.
     Refused,
+    /// A handler is refused by the rules: change it, or what it conflicts with.
+    NotAccepted,
     /// There is no such thing.
     Unknown,
     /// It is not as it was expected to be; nothing was changed: look again.
@@ -218,4 +221,46 @@ pub struct PausedAnswer {
 pub struct MembersAnswer {
     /// By owner.
     pub members: Vec<Member>,
+}
+
+/// Query of `PUT /v1/modules/{hash}`, whose body is the component.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModuleQuery {
+    /// What the component declares, in JSON.
+    pub metadata: String,
+}
+
+/// Answer of `GET /v1/handlers`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HandlersAnswer {
+    /// By name.
+    pub handlers: Vec<HandlerView>,
+}
+
+/// Body of `POST /v1/handlers/{handler}/{promote|undeploy}`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByRequest {
+    /// Who does it, and why.
+    pub by: WhoAndWhy,
+}
+
+/// Body of `POST /v1/handlers/{handler}/rollback`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RollbackRequest {
+    /// The revision to go to; the one that served before, if there is none.
+    #[serde(default)]
+    pub to: Option<u64>,
+    /// Who does it, and why.
+    pub by: WhoAndWhy,
+}
+
+/// Body of `POST /v1/handlers/{handler}/revisions/{revision}/abandon`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AbandonRequest {
+    /// Goes on record.
+    pub why: String,
 }

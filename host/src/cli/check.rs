@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use keyrail::access::{self, Need};
 use keyrail::config::Config;
+use keyrail::modules::manifest;
 use keyrail_ordering::{Catalog, Metadata, Role, SequentialBy};
 use keyrail_runtime::{Manifest, Module};
 use serde::Serialize;
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     /// Component
     #[arg(value_name = "FILE.wasm")]
     file: PathBuf,
+    /// Manifest with what it may use, and its limits [default: FILE.manifest.toml beside it, if there]
+    #[arg(long, value_name = "FILE.toml")]
+    grants: Option<PathBuf>,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -44,8 +48,8 @@ struct Verdict<'a> {
 
 pub(crate) async fn run(args: Args, config: &Config, broker_named: bool) -> Result<Exit> {
     let runtime = load::runtime(config)?;
-    let (manifest, mut reasons) = match load::manifest(&args.file) {
-        Ok(manifest) => (manifest, vec![]),
+    let (manifest, mut reasons) = match manifest::read(&args.file, args.grants.as_deref()) {
+        Ok((_, manifest)) => (manifest, vec![]),
         Err(why) => (Manifest::default(), vec![why]),
     };
     let loaded = runtime.load(&args.file, &manifest).await;

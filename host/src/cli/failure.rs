@@ -69,7 +69,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
         }
         match cause.downcast_ref() {
             Some(AccessError::Unavailable(_)) => return Exit::Broker,
-            Some(AccessError::Refused(_)) => return Exit::Refused,
+            Some(AccessError::Refused(_) | AccessError::NotAccepted(_)) => return Exit::Refused,
             Some(AccessError::Usage(_)) => return Exit::Usage,
             Some(AccessError::Failed(_)) | None => {}
         }

@@ -64,7 +64,7 @@ fn show(out: &mut impl Write, rows: &[HaltedRow]) -> io::Result<()> {
             row.halted.head.clone(),
             row.halted.cause.clone(),
             row.halted.attempts.to_string(),
-            text::cut(&row.halted.error, ERROR_SHOWN_MAX_CHARS),
+            text::gist(&row.halted.error, ERROR_SHOWN_MAX_CHARS),
         ]
     };
     let header = ["partition", "handler", "since", "cause", "attempts", "error"];

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use keyrail::config::Config;
+use keyrail::modules::manifest;
 use keyrail::service::Registration;
 use keyrail_ordering::{Capabilities, Catalog};
-use keyrail_runtime::{LoadError, Manifest, Module, Runtime, Settings, SetupError};
+use keyrail_runtime::{LoadError, Module, Runtime, Settings, SetupError};
 
 use super::failure::{Refused, Usage};
 
@@ -25,37 +26,26 @@ pub(crate) fn runtime(config: &Config) -> Result<Arc<Runtime>> {
     })
 }
 
-/// Every component, or an error that names each that cannot be loaded.
+/// Every component with the manifest beside it, or an error that names each that cannot be loaded.
 pub(crate) async fn all(runtime: &Arc<Runtime>, files: &[PathBuf]) -> Result<Vec<Arc<Module>>> {
     let mut modules: Vec<Arc<Module>> = vec![];
     let mut refused = vec![];
     for file in files {
-        let manifest = match manifest(file) {
-            Ok(manifest) => manifest,
-            Err(why) => {
-                refused.push(why);
-                continue;
-            }
-        };
-        match runtime.load(file, &manifest).await {
-            Ok(module) => match refusals(&module, &Catalog::default()) {
-                // Refused by itself, whatever is registered: then no broker need be opened, and no file made.
-                reasons if !reasons.is_empty() => {
-                    refused.push(format!("{} is refused: {}", file.display(), reasons.join("; ")));
-                }
-                _ => modules.push(module),
-            },
-            Err(error @ (LoadError::Refused(_) | LoadError::Declaration(_))) => {
-                refused.push(format!("{} is refused: {error}", file.display()));
-            }
-            // The others name the file themselves.
-            Err(error) => refused.push(error.to_string()),
+        match one(runtime, file, None).await {
+            Ok((module, _)) => modules.push(module),
+            Err(why) => refused.push(why),
         }
     }
     if !refused.is_empty() {
         let refused = refused.join("; ");
         return Err(Refused(refused).into());
     }
+    check_distinct(&modules, &files.iter().collect::<Vec<_>>())?;
+    Ok(modules)
+}
+
+/// Refuses two components of one handler.
+pub(crate) fn check_distinct(modules: &[Arc<Module>], files: &[&PathBuf]) -> Result<()> {
     for (index, module) in modules.iter().enumerate() {
         let name = &module.metadata().name;
         if let Some(twin) = modules[..index].iter().position(|other| other.metadata().name == *name) {
@@ -63,16 +53,29 @@ pub(crate) async fn all(runtime: &Arc<Runtime>, files: &[PathBuf]) -> Result<Vec
             return Err(Refused(format!("{one} and {other} both declare the handler {name}; give one of them")).into());
         }
     }
-    Ok(modules)
+    Ok(())
 }
 
-/// The manifest beside a component: `orders.wasm` has `orders.manifest.toml`. Without one nothing is granted.
-pub(crate) fn manifest(file: &Path) -> Result<Manifest, String> {
-    let path = file.with_extension("manifest.toml");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Manifest::parse(&text).map_err(|problems| format!("{} is refused: {problems}", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Manifest::default()),
-        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+/// One component with the manifest of this file, or with the one beside it; and the manifest's text.
+pub(crate) async fn with_grants(
+    runtime: &Arc<Runtime>,
+    file: &Path,
+    grants: Option<&Path>,
+) -> Result<(Arc<Module>, String)> {
+    Ok(one(runtime, file, grants).await.map_err(Refused)?)
+}
+
+/// Refused by itself, whatever is registered: then no broker need be opened, and no file made.
+async fn one(runtime: &Arc<Runtime>, file: &Path, grants: Option<&Path>) -> Result<(Arc<Module>, String), String> {
+    let (text, manifest) = manifest::read(file, grants)?;
+    let module = runtime.load(file, &manifest).await.map_err(|error| match error {
+        LoadError::Refused(_) | LoadError::Declaration(_) => format!("{} is refused: {error}", file.display()),
+        // The others name the file themselves.
+        error => error.to_string(),
+    })?;
+    match refusals(&module, &Catalog::default()) {
+        reasons if reasons.is_empty() => Ok((module, text)),
+        reasons => Err(format!("{} is refused: {}", file.display(), reasons.join("; "))),
     }
 }
 

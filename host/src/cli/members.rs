@@ -102,6 +102,7 @@ mod tests {
             settled: 0,
             release: "1".into(),
             leaving,
+            held: vec![],
         }
     }
 

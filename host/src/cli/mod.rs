@@ -6,6 +6,7 @@
 mod audit;
 mod by;
 mod check;
+mod deploy;
 mod dlq;
 mod doctor;
 mod failure;
@@ -53,6 +54,7 @@ order of publishing, on any number of hosts; events of different keys run in par
 const EXAMPLES: &str = "\
 Examples:
   keyrail run --handler itinerary.wasm                 a host on the file keyrail.redb
+  keyrail deploy itinerary.wasm                        put the next version in its place, while it runs
   keyrail publish flights.jsonl.gz                     give it events, from another terminal
   keyrail partitions flight                            see who works on what
   keyrail halted                                       see what stands still, and what to type next
@@ -94,6 +96,11 @@ struct Settings {
 enum Command {
     Run(run::Args),
     Register(register::Args),
+    Deploy(deploy::Args),
+    Handlers(deploy::HandlersArgs),
+    Promote(deploy::Promote),
+    Rollback(deploy::Rollback),
+    Undeploy(deploy::Undeploy),
     Publish(publish::Args),
     Check(check::Args),
     Test(test::Args),
@@ -181,6 +188,11 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
         match cli.command {
             Command::Run(args) => run::run(args, config).await,
             Command::Register(args) => register::run(args, config).await,
+            Command::Deploy(args) => deploy::run(args, config).await,
+            Command::Handlers(args) => deploy::handlers(args, config).await,
+            Command::Promote(args) => deploy::promote(args, config).await,
+            Command::Rollback(args) => deploy::rollback(args, config).await,
+            Command::Undeploy(args) => deploy::undeploy(args, config).await,
             Command::Publish(args) => publish::run(args, config).await,
             Command::Check(args) => check::run(args, config, named).await,
             Command::Test(args) => test::run(args, config).await,

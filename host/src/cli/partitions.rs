@@ -106,7 +106,7 @@ fn show(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
 /// Why a partition stands still, short.
 pub(crate) fn halted(row: &Row) -> Option<String> {
     let halted = row.halted.as_ref()?;
-    Some(format!("{} at {}: {}", halted.cause, halted.head, text::cut(&halted.error, ERROR_SHOWN_MAX_CHARS)))
+    Some(format!("{} at {}: {}", halted.cause, halted.head, text::gist(&halted.error, ERROR_SHOWN_MAX_CHARS)))
 }
 
 /// What to type to see more of a partition that stands still.

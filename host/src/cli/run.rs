@@ -10,12 +10,13 @@ use keyrail::api::Server;
 use keyrail::clock;
 use keyrail::config::{BrokerAddress, Config};
 use keyrail::engine::{Engine, Handler, Idle, WasmHandler};
+use keyrail::modules::{Modules, OwnFiles};
 use keyrail::service::Service;
 use keyrail_ordering::{GroupName, OwnerId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
-use super::failure::{Exit, printed};
+use super::failure::{Exit, Usage, printed};
 use super::numbers::{count, grouped, seconds_and_rate};
 use super::{by, load, partitions, text};
 
@@ -25,6 +26,8 @@ const HALTED_SHOWN_MAX: usize = 10;
 const EXIT_INTERRUPTED: i32 = 130;
 
 /// Run a host: own keys that have events, and run the handlers on them
+///
+/// It runs what is deployed with keyrail deploy, and the files that it is given here.
 ///
 /// Any number of hosts can run on one Redis; one on an embedded file, where it serves FILE.sock so that the other
 /// commands work beside it. SIGTERM, SIGHUP or Ctrl-C ends it in order: nothing new is started, running events end or are
@@ -36,9 +39,12 @@ const EXIT_INTERRUPTED: i32 = 130;
     keyrail run --handler itinerary.wasm --until-idle && keyrail state dump itinerary\n\n\
     With --until-idle it ends with 3 if partitions are halted or emitted events abandoned.")]
 pub(crate) struct Args {
-    /// Component to run; repeatable
-    #[arg(long = "handler", value_name = "FILE.wasm", required = true)]
+    /// Component to run, whatever is deployed under its name; repeatable
+    #[arg(long = "handler", value_name = "FILE.wasm")]
     handlers: Vec<PathBuf>,
+    /// Folder of components to run: each FILE.wasm, with FILE.manifest.toml; watched while the host runs
+    #[arg(long = "handlers", value_name = "DIR")]
+    directory: Option<PathBuf>,
     /// End when everything that was published is settled or halted
     #[arg(long)]
     until_idle: bool,
@@ -46,6 +52,9 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let mut signals = Signals::new()?;
+    if let Some(folder) = args.directory.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(Usage(format!("--handlers {} is not a folder", folder.display())).into());
+    }
     let started_ms = clock::now_ms();
     let runtime = load::runtime(config)?;
     let modules = load::all(&runtime, &args.handlers).await?;
@@ -57,15 +66,17 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
         info!(handler = %handler.handler, version = handler.version, "{}", handler.change);
     }
     let server = match socket(config) {
-        Some(path) => Some(Server::start(service, &path, &config.api).await?),
+        Some(path) => Some(Server::start(service.clone(), &path, &config.api).await?),
         None => None,
     };
     let owner = owner_id();
-    let groups: Vec<_> = modules.iter().map(|module| module.metadata().name.clone()).collect();
+    let own = modules.clone();
     let handlers = modules.into_iter().map(|module| Arc::new(WasmHandler(module)) as Arc<dyn Handler>).collect();
-    let engine = Engine::start(broker.clone(), handlers, &config.engine, owner.clone())
+    let mut engine = Engine::start(broker.clone(), handlers, &config.engine, owner.clone())
         .await
         .context("cannot start the host")?;
+    let own = OwnFiles { modules: own, directory: args.directory };
+    let mut modules = Modules::start(service, runtime, &mut engine, own, &config.modules);
     let socket = server.as_ref().map(|server| server.path().display().to_string());
     info!(%owner, broker = broker.address(), socket, "the host is up");
     if socket.is_none() && config.broker == BrokerAddress::Memory {
@@ -73,9 +84,10 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     }
     let idle = tokio::select! {
         () = signals.next() => None,
-        idle = engine.until_idle(), if args.until_idle => Some(idle),
+        idle = until_idle(&engine, &mut modules), if args.until_idle => Some(idle),
     };
     let stats = engine.stats();
+    let groups = engine.handlers().groups();
     // From here on a second signal ends the process at once.
     let impatient = tokio::spawn(async move {
         signals.next().await;
@@ -86,6 +98,7 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
         info!(owned = stats.owned, "ending: keys are given up; a second signal ends at once");
     }
     let took_ms = clock::now_ms() - started_ms;
+    modules.stop().await;
     engine.shutdown(config.engine.shutdown_grace_ms).await;
     let exit = match idle {
         Some(idle) => {
@@ -99,6 +112,12 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     }
     impatient.abort();
     Ok(exit)
+}
+
+/// Waits until everything that is deployed is loaded, and then until nothing is left to do.
+async fn until_idle(engine: &Engine, modules: &mut Modules) -> Idle {
+    modules.until_settled().await;
+    engine.until_idle().await
 }
 
 /// What was done, for people.

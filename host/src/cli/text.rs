@@ -46,7 +46,12 @@ fn name_broker(text: &str, address: &str) -> String {
 }
 
 /// Commands that need a broker, as they stand in printed text.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 20] = [
+    "deploy",
+    "handlers",
+    "promote ",
+    "rollback ",
+    "undeploy ",
     "head ",
     "halted",
     "dlq ",
@@ -77,6 +82,20 @@ pub(crate) fn cut(text: &str, max_chars: usize) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// The first characters of an error, for a table: of a trap not the host's words for it, which are the same for each, but what
+/// the guest wrote about it.
+pub(crate) fn gist(error: &str, max_chars: usize) -> String {
+    let written = error.strip_prefix("wasm trap: ").and_then(|trap| trap.split_once("; it wrote: "));
+    let Some((_, written)) = written else { return cut(error, max_chars) };
+    let panicked = written.strip_prefix("thread '").and_then(|thread| thread.split_once(" panicked at "));
+    let told = panicked.map_or(written, |(_, told)| told);
+    let told = told.rsplit_once("; in ").map_or(told, |(told, _frames)| told);
+    // QuickJS's engine is a Rust program that panics with an uncaught error.
+    let thrown =
+        told.split_once("Exception { message: Some(\"").and_then(|(_, thrown)| thrown.split_once("\"), stack: "));
+    cut(thrown.map_or(told, |(message, _)| message), max_chars)
 }
 
 /// All lines, each indented, without anything that steers a terminal.
@@ -162,6 +181,20 @@ mod tests {
     fn a_backtrace_is_shown_one_function_a_line() {
         assert_eq!(frames_apart("wasm trap; in a::b < c"), "wasm trap\n  in a::b\n  called by c");
         assert_eq!(frames_apart("no trace, x < y"), "no trace, x < y");
+    }
+
+    #[test]
+    fn the_gist_of_a_trap_is_what_the_guest_wrote() {
+        let trap = |wrote: &str| format!("wasm trap: wasm `unreachable` instruction executed; it wrote: {wrote}");
+        assert_eq!(
+            gist(&trap("thread '<unnamed>' (1) panicked at src/lib.rs:3:9: too large; in a::b < c"), 60),
+            "src/lib.rs:3:9: too large"
+        );
+        let thrown = "thread 'a' (1) panicked at x.rs:1:1: Failed: Exception(Exception { message: Some(\"too large\"), stack: None })";
+        assert_eq!(gist(&trap(thrown), 60), "too large");
+        assert_eq!(gist(&trap("ValueError: too large"), 10), "ValueError…");
+        assert_eq!(gist("wasm trap: out of fuel", 60), "wasm trap: out of fuel");
+        assert_eq!(gist("the file panicked at noon; it wrote: x", 60), "the file panicked at noon; it wrote: x");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Settings of publishing, retention, Redis, the API and the log.
+//! Settings of publishing, deploying, retention, Redis, the API and the log.
 
 use keyrail_broker::Retention;
 use serde::{Deserialize, Serialize};
@@ -144,8 +144,10 @@ pub struct ApiConfig {
     pub page_max: usize,
     /// Publishing requests at once; further ones wait.
     pub publishes_max: usize,
-    /// Size of a request other than publishing.
+    /// Size of a request other than publishing, and deploying.
     pub request_max_bytes: usize,
+    /// Size of a component that is deployed.
+    pub module_max_bytes: usize,
     /// Bytes of lines that the command line sends in one publishing request.
     pub chunk_max_bytes: usize,
     /// How long the command line waits for the host to say anything.
@@ -161,6 +163,7 @@ impl Default for ApiConfig {
             page_max: 1_000,
             publishes_max: 4,
             request_max_bytes: 4 << 20,
+            module_max_bytes: 64 << 20,
             chunk_max_bytes: 1 << 20,
             answer_timeout_ms: 60_000,
             open_wait_ms: 2_000,
@@ -173,10 +176,40 @@ impl ApiConfig {
         let values = [
             ("page_max", self.page_max as u64),
             ("publishes_max", self.publishes_max as u64),
+            ("module_max_bytes", self.module_max_bytes as u64),
             ("chunk_max_bytes", self.chunk_max_bytes as u64),
             ("answer_timeout_ms", self.answer_timeout_ms),
         ];
         zeros("api", &values)
+    }
+}
+
+/// How handlers are deployed and loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModulesConfig {
+    /// How long keyrail deploy waits for every host to load a handler before it takes it back.
+    pub deploy_wait_ms: u64,
+    /// How soon a host tries again to fetch a component that the broker did not give.
+    pub retry_interval_ms: u64,
+    /// How often the folder of --handlers is looked at; a file counts once it was alike two times.
+    pub watch_interval_ms: u64,
+}
+
+impl Default for ModulesConfig {
+    fn default() -> Self {
+        Self { deploy_wait_ms: 120_000, retry_interval_ms: 2_000, watch_interval_ms: 500 }
+    }
+}
+
+impl ModulesConfig {
+    pub(super) fn problems(&self) -> Vec<String> {
+        let values = [
+            ("deploy_wait_ms", self.deploy_wait_ms),
+            ("retry_interval_ms", self.retry_interval_ms),
+            ("watch_interval_ms", self.watch_interval_ms),
+        ];
+        zeros("modules", &values)
     }
 }
 

@@ -31,20 +31,21 @@ const SIGNALS_MAX: usize = 256;
 /// Least time between two looks that only time asked for.
 const LOOK_MIN_MS: u64 = 25;
 
-pub(super) async fn run(shared: Arc<Shared>, sources: Vec<ReadySource>, pools: Pools, mut bells: Bells) {
+pub(super) async fn run(shared: Arc<Shared>, sources: Vec<ReadySource>, mut bells: Bells) {
     let (ended, mut endings) = mpsc::channel(shared.config.partitions_max);
-    let partitioned = sources.into_iter().filter(|source| !matches!(source, ReadySource::Shared { .. }));
     let mut discovery = Discovery {
-        sweeps: partitioned.map(Sweep::new).collect(),
+        sweeps: vec![],
+        sources: vec![],
         candidates: VecDeque::new(),
         queued: HashSet::new(),
         cooling: BTreeMap::new(),
         passed: BTreeMap::new(),
         look_at_ms: u64::MAX,
-        pools,
+        pools: Pools::default(),
         ended,
         shared: shared.clone(),
     };
+    discovery.set_sources(sources);
     let mut interval = tokio::time::interval(Duration::from_millis(shared.config.sweep_interval_ms));
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     // Without knowing of the others this host would take what should be theirs.
@@ -56,8 +57,10 @@ pub(super) async fn run(shared: Arc<Shared>, sources: Vec<ReadySource>, pools: P
             biased;
             () = shared.stopping.cancelled() => return,
             () = shared.assignment_changed.notified() => discovery.rebalance(),
+            () = shared.served.changed.notified() => discovery.refresh_sources(&mut bells).await,
             _ = interval.tick() => {
                 discovery.refresh_catalog().await;
+                discovery.refresh_sources(&mut bells).await;
                 discovery.sweep_all();
             }
             () = shared.sleep_until(look_at_ms), if look_at_ms != u64::MAX => {
@@ -101,6 +104,9 @@ impl Sweep {
 
 struct Discovery {
     shared: Arc<Shared>,
+    /// Of everything that is served.
+    sources: Vec<ReadySource>,
+    /// One for each of `sources` that has keys.
     sweeps: Vec<Sweep>,
     candidates: VecDeque<PartitionSpec>,
     /// What is in `candidates`.
@@ -216,6 +222,57 @@ impl Discovery {
         }
     }
 
+    /// What is served may have changed: listens for what is new, gives up what is gone.
+    async fn refresh_sources(&mut self, bells: &mut Bells) {
+        for holding in self.shared.holdings.all() {
+            if holding.lease().is_some_and(|lease| self.outdated(&lease.partition).is_some()) {
+                holding.drain();
+            }
+        }
+        let sources = self.shared.sources();
+        if sources == self.sources {
+            return;
+        }
+        match self.shared.broker.bells(sources.clone()).await {
+            Ok(listening) => *bells = listening,
+            Err(error) => {
+                // The next look tries again.
+                warn!(%error, "bells of new handlers cannot be heard");
+                return;
+            }
+        }
+        self.set_sources(sources);
+        self.shared.announce_now.notify_one();
+    }
+
+    /// What a partition spans now, if that is not what it spanned when it was acquired: its handler reads other categories.
+    fn outdated(&self, spec: &PartitionSpec) -> Option<PartitionSpec> {
+        let source = self.sources.iter().find(|source| match source {
+            ReadySource::ProcessManager { group } => *group == spec.id.group,
+            _ => false,
+        })?;
+        self.spec_of(source, spec.id.key().clone()).filter(|present| present != spec)
+    }
+
+    fn set_sources(&mut self, sources: Vec<ReadySource>) {
+        self.sweeps.retain(|sweep| sources.contains(&sweep.source));
+        for source in sources.iter().filter(|source| !matches!(source, ReadySource::Shared { .. })) {
+            if !self.sweeps.iter().any(|sweep| sweep.source == *source) {
+                self.sweeps.push(Sweep::new(source.clone()));
+            }
+        }
+        self.pools.set(&self.shared, &sources);
+        self.sources = sources;
+        let served = self.shared.served.groups();
+        self.candidates.retain(|spec| served.contains(&spec.id.group));
+        self.queued = self.candidates.iter().map(|spec| spec.id.clone()).collect();
+        for holding in self.shared.holdings.all() {
+            if holding.lease().is_some_and(|lease| !served.contains(&lease.partition.id.group)) {
+                holding.drain();
+            }
+        }
+    }
+
     fn look_by(&mut self, at_ms: u64) {
         self.look_at_ms = self.look_at_ms.min(at_ms);
     }
@@ -244,8 +301,13 @@ impl Discovery {
             Some(Bell::Members) => {
                 self.refresh_members().await;
             }
+            Some(Bell::Catalog) => {
+                self.refresh_catalog().await;
+                self.refresh_sources(bells).await;
+            }
             Some(Bell::Lost) | None => {
                 self.refresh_members().await;
+                self.refresh_catalog().await;
                 self.pools.ring_all();
                 self.sweep_all();
                 if bell.is_none() {
@@ -295,13 +357,13 @@ impl Discovery {
     }
 
     fn start(&mut self, spec: PartitionSpec) {
-        let Some(handler) = self.shared.handlers.get(&spec.id.group).cloned() else { return };
+        let Some(version) = self.shared.served.for_key(&spec.id.group, spec.id.key()) else { return };
         let Some(holding) = self.shared.holdings.reserve(&spec.id) else { return };
         let (shared, ended) = (self.shared.clone(), self.ended.clone());
         self.shared.spawn(Box::pin(async move {
             let spec = Arc::new(spec);
             let partition = spec.id.clone();
-            let work = AssertUnwindSafe(worker::run(shared.clone(), handler, spec.clone(), holding));
+            let work = AssertUnwindSafe(worker::run(shared.clone(), version, spec.clone(), holding));
             let ending = work.catch_unwind().await.unwrap_or_else(|_| {
                 // Not released: it lapses, and the next owner counts a crash for the head.
                 error!(%partition, "the worker panicked; its lease lapses");
@@ -315,6 +377,11 @@ impl Discovery {
 
     fn ended(&mut self, ended: Ended) {
         let Ended { spec, ending, belled } = ended;
+        if let Some(present) = self.outdated(&spec) {
+            // Its streams are others now, and what was added may hold work that nobody will ring for again.
+            self.enqueue(present);
+            return;
+        }
         if ending == Ending::Failed {
             if self.cooling.len() >= REMEMBERED_MAX {
                 self.cooling.clear();

@@ -18,8 +18,8 @@ pub trait Handler: Send + Sync {
         host.with_options(&self.metadata().options).unwrap_or_else(|_| host.clone())
     }
 
-    /// A fresh instance, for one partition.
-    async fn instantiate(&self) -> Result<Box<dyn HandlerInstance>, InstantiateError>;
+    /// A fresh instance, for one partition. `seed` is what its start-up code draws chance from, without a grant for real one.
+    async fn instantiate(&self, seed: &str) -> Result<Box<dyn HandlerInstance>, InstantiateError>;
 }
 
 /// An instance of a handler. Serves one partition only.
@@ -41,8 +41,8 @@ impl Handler for WasmHandler {
         self.0.metadata()
     }
 
-    async fn instantiate(&self) -> Result<Box<dyn HandlerInstance>, InstantiateError> {
-        Ok(Box::new(self.0.instantiate().await?))
+    async fn instantiate(&self, seed: &str) -> Result<Box<dyn HandlerInstance>, InstantiateError> {
+        Ok(Box::new(self.0.instantiate_for(seed).await?))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! It performs what `keyrail_ordering::Partition` decides. It knows the broker and the handlers by their traits only.
 //!
+//! - [`serving`] says which version of a handler serves which key;
 //! - [`discovery`] finds keys with work (bells, and a sweep that does not need them) and acquires them;
 //! - [`worker`] drives one owned partition;
 //! - [`holdings`] is what this process owns: at most one entry a partition, until its worker has really ended;
@@ -19,6 +20,7 @@ mod housekeeper;
 mod machine;
 mod pool;
 mod router;
+mod serving;
 mod shared;
 mod stats;
 pub(crate) mod wants;
@@ -28,17 +30,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyrail_broker::{Broker, Error, ReadySource};
-use keyrail_ordering::OwnerId;
+use keyrail_ordering::{Catalog, GroupName, HaltRecord, Held, OwnerId, PartitionSpec};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 pub use handler::{Handler, HandlerInstance, WasmHandler};
 pub use machine::{Apart, Machine, SystemMachine};
+pub use serving::{Serving, Version};
 pub use stats::Stats;
 
 use crate::config::EngineConfig;
 use heartbeat::HeartbeatThread;
-use pool::Pools;
 use shared::Shared;
 
 /// How often an engine that waits to be idle looks.
@@ -47,9 +50,6 @@ const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Nothing to run.
-    #[error("no handler to run")]
-    NoHandlers,
     /// A handler that the catalog does not have.
     #[error("handler {0} is not registered; see keyrail register")]
     NotRegistered(String),
@@ -70,16 +70,31 @@ pub struct Idle {
     pub abandoned: u64,
 }
 
+/// A partition that stands still under a canary.
+#[derive(Debug, Clone)]
+pub struct CanaryHalt {
+    /// Which.
+    pub partition: Arc<PartitionSpec>,
+    /// The canary's revision.
+    pub revision: u64,
+    /// Why it stands still.
+    pub record: HaltRecord,
+}
+
+/// Canary halts that wait to be heard; a few are enough to take a canary back.
+const CANARY_HALTS_MAX: usize = 64;
+
 /// A running engine.
 pub struct Engine {
     shared: Arc<Shared>,
-    sources: Vec<ReadySource>,
+    canary_halts: Option<mpsc::Receiver<CanaryHalt>>,
     heartbeat: HeartbeatThread,
     tasks: JoinSet<()>,
 }
 
 impl Engine {
-    /// Starts serving these handlers. They must be registered in the broker's catalog already.
+    /// Starts serving these handlers; others may come later, see [`Handlers`]. They must be registered in the broker's
+    /// catalog already.
     pub async fn start(
         broker: Arc<dyn Broker>,
         handlers: Vec<Arc<dyn Handler>>,
@@ -97,30 +112,38 @@ impl Engine {
         config: &EngineConfig,
         owner: OwnerId,
     ) -> Result<Self, StartError> {
-        if handlers.is_empty() {
-            return Err(StartError::NoHandlers);
-        }
         let (catalog, _) = broker.catalog().await?;
-        let mut sources = vec![];
         for handler in &handlers {
             let name = &handler.metadata().name;
-            let of_handler = ReadySource::of_handler(&catalog, name);
-            if of_handler.is_empty() {
+            if ReadySource::of_handler(&catalog, name).is_empty() {
                 return Err(StartError::NotRegistered(name.to_string()));
             }
-            sources.extend(of_handler);
         }
-        let bells = broker.bells(sources.clone()).await?;
-        let shared = Arc::new(Shared::new(machine, broker, handlers, config.clone(), owner, catalog));
+        let (canary_halts, heard) = mpsc::channel(CANARY_HALTS_MAX);
+        let shared = Arc::new(Shared::new(machine, broker, config.clone(), owner, catalog, canary_halts));
+        for handler in handlers {
+            shared.served.set(handler.metadata().name.clone(), Serving::all(Version::local(handler)));
+        }
+        let sources = shared.sources();
+        let bells = shared.broker.bells(sources.clone()).await?;
         let heartbeat = HeartbeatThread::start(&shared).map_err(StartError::Thread)?;
         let mut tasks = JoinSet::new();
         let mut spawn = |task| tasks.spawn(shared.machine.hosted(task));
-        let pools = Pools::start(&shared, &sources);
-        spawn(Box::pin(discovery::run(shared.clone(), sources.clone(), pools, bells)));
+        info!(owner = %shared.owner, sources = sources.len(), "engine started");
+        spawn(Box::pin(discovery::run(shared.clone(), sources, bells)));
         spawn(Box::pin(router::run(shared.clone())));
         spawn(Box::pin(housekeeper::run(shared.clone())));
-        info!(owner = %shared.owner, sources = sources.len(), "engine started");
-        Ok(Self { shared, sources, heartbeat, tasks })
+        Ok(Self { shared, canary_halts: Some(heard), heartbeat, tasks })
+    }
+
+    /// What it serves, to be changed while it runs.
+    pub fn handlers(&self) -> Handlers {
+        Handlers(self.shared.clone())
+    }
+
+    /// Partitions that halt under a canary, for whoever takes canaries back. Once.
+    pub fn canary_halts(&mut self) -> Option<mpsc::Receiver<CanaryHalt>> {
+        self.canary_halts.take()
     }
 
     /// Counters since the start.
@@ -132,7 +155,7 @@ impl Engine {
     /// is empty.
     pub async fn until_idle(&self) -> Idle {
         loop {
-            match self.shared.broker.backlog(&self.sources).await {
+            match self.shared.broker.backlog(&self.shared.sources()).await {
                 Ok(backlog) if backlog.ready == 0 && backlog.outbox == 0 && self.shared.holdings.len() == 0 => {
                     return Idle { halted: backlog.halted, abandoned: backlog.abandoned };
                 }
@@ -168,5 +191,36 @@ impl Engine {
             Err(_) => warn!("this host could not be struck off the members in time; it lapses by itself"),
         }
         self.tasks.shutdown().await;
+    }
+}
+
+/// What an engine serves. Keys stay owned whatever changes here: a key gets another version between two of its events.
+#[derive(Clone)]
+pub struct Handlers(Arc<Shared>);
+
+impl Handlers {
+    /// Serves a handler, which must be registered, in these versions from here on. False if it was so already.
+    pub fn set(&self, group: &GroupName, serving: Serving) -> bool {
+        self.0.served.set(group.clone(), serving)
+    }
+
+    /// The handlers that are served.
+    pub fn groups(&self) -> Vec<GroupName> {
+        self.0.served.groups()
+    }
+
+    /// Serves a handler no more: its keys are given up between two events.
+    pub fn remove(&self, group: &GroupName) -> bool {
+        self.0.served.remove(group)
+    }
+
+    /// The versions that this host has or is getting, for the others to know.
+    pub fn tell(&self, held: Vec<Held>) {
+        self.0.set_held(held);
+    }
+
+    /// The catalog, and every change of it.
+    pub fn catalogs(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.0.catalogs()
     }
 }

@@ -13,48 +13,58 @@ use keyrail_broker::{Delivery, DeliveryRef, FencedError, ReadySource, SharedSour
 use keyrail_ordering::{Content, Effects, Failure, FailureKind, Generation, Verdict};
 use keyrail_runtime::{Answer, Call, InstantiateError};
 use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use super::call::{NO_STATE, SharedCall};
-use super::handler::{Handler, HandlerInstance};
+use super::handler::HandlerInstance;
+use super::serving::Version;
 use super::shared::Shared;
 use super::stats::count;
-use super::wants::{Wants, wants};
+use super::wants::Wants;
 
-/// The bells of all pools.
+/// All pools: their bells, and how they end.
 #[derive(Default)]
-pub(super) struct Pools(BTreeMap<ReadySource, Arc<Notify>>);
+pub(super) struct Pools(BTreeMap<ReadySource, (Arc<Notify>, CancellationToken)>);
 
 impl Pools {
-    /// One pool for each source without partitions.
-    pub(super) fn start(shared: &Arc<Shared>, sources: &[ReadySource]) -> Self {
-        let mut bells = BTreeMap::new();
+    /// One pool for each source without partitions, from here on. A pool that goes lets running events end.
+    pub(super) fn set(&mut self, shared: &Arc<Shared>, sources: &[ReadySource]) {
+        self.0.retain(|source, (_, stopping)| {
+            let stays = sources.contains(source);
+            if !stays {
+                stopping.cancel();
+            }
+            stays
+        });
         for source in sources {
             let ReadySource::Shared { group, category } = source else { continue };
-            let Some(handler) = shared.handlers.get(group) else { continue };
+            if self.0.contains_key(source) {
+                continue;
+            }
             let bell = Arc::new(Notify::new());
             let pool = Arc::new(Pool {
                 shared: shared.clone(),
-                handler: handler.clone(),
                 source: SharedSource { group: group.clone(), category: category.clone() },
                 slots: Arc::new(Semaphore::new(shared.config.shared_executions_max)),
+                stopping: shared.stopping.child_token(),
                 running: Mutex::default(),
-                instances: Mutex::default(),
+                parked: Mutex::default(),
             });
+            let stopping = pool.stopping.clone();
             shared.spawn(Box::pin(pool.clone().run(bell.clone())));
             shared.spawn(Box::pin(pool.keep()));
-            bells.insert(source.clone(), bell);
+            self.0.insert(source.clone(), (bell, stopping));
         }
-        Self(bells)
     }
 
     /// False if this source has no pool.
     pub(super) fn ring(&self, source: &ReadySource) -> bool {
-        self.0.get(source).inspect(|bell| bell.notify_one()).is_some()
+        self.0.get(source).inspect(|(bell, _)| bell.notify_one()).is_some()
     }
 
     pub(super) fn ring_all(&self) {
-        for bell in self.0.values() {
+        for (bell, _) in self.0.values() {
             bell.notify_one();
         }
     }
@@ -62,12 +72,12 @@ impl Pools {
 
 struct Pool {
     shared: Arc<Shared>,
-    handler: Arc<dyn Handler>,
     source: SharedSource,
     slots: Arc<Semaphore>,
+    stopping: CancellationToken,
     running: Mutex<Vec<DeliveryRef>>,
-    /// Instances that wait for an event: with no key, one serves any.
-    instances: Mutex<Vec<Box<dyn HandlerInstance>>>,
+    /// Instances that wait for an event, each with its version: with no key, one serves any.
+    parked: Mutex<Vec<(Version, Box<dyn HandlerInstance>)>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -81,7 +91,7 @@ impl Pool {
         loop {
             let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
             drop(slot);
-            if self.shared.stopping.is_cancelled() {
+            if self.stopping.is_cancelled() {
                 return;
             }
             let taken = self.take().await;
@@ -104,7 +114,7 @@ impl Pool {
             }
             tokio::select! {
                 biased;
-                () = self.shared.stopping.cancelled() => return,
+                () = self.stopping.cancelled() => return,
                 () = bell.notified() => {}
                 () = self.shared.sleep_until(now_ms + due_ms.max(1)) => {}
             }
@@ -117,7 +127,7 @@ impl Pool {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if self.shared.stopping.is_cancelled() && lock(&self.running).is_empty() {
+            if self.stopping.is_cancelled() && lock(&self.running).is_empty() {
                 return;
             }
             let running = lock(&self.running).clone();
@@ -144,20 +154,18 @@ impl Pool {
 
     async fn work(&self, delivery: Delivery, reference: DeliveryRef) {
         let (shared, source, owner) = (&self.shared, &self.source, &self.shared.owner);
-        let retry = self.handler.retry(&shared.config.retry);
+        let version = shared.served.for_entry(&source.group, &delivery.entry.at);
+        let Some(version) = version else {
+            return self.put_off(&delivery, reference, "the handler was undeployed").await;
+        };
+        let retry = version.handler.retry(&shared.config.retry);
         let outcome = if delivery.crashes >= retry.crashes_max {
             let error = format!("{} hosts died while they handled this event", delivery.crashes);
             Err((error, None))
         } else {
-            match self.handle(&delivery).await {
+            match self.handle(&version, &delivery).await {
                 Answer::Done(effects) => Ok(effects),
-                Answer::Deferred(why) => {
-                    debug!(entry = %delivery.entry.at, why, "the event was put off");
-                    if let Err(error) = shared.broker.return_shared(source, owner, &[reference]).await {
-                        warn!(%error, entry = %delivery.entry.at, "an event could not be given back");
-                    }
-                    return;
-                }
+                Answer::Deferred(why) => return self.put_off(&delivery, reference, &why).await,
                 Answer::Failed(failure) => {
                     count(&shared.stats.failed);
                     let attempt = delivery.attempts + 1;
@@ -195,6 +203,13 @@ impl Pool {
         }
     }
 
+    async fn put_off(&self, delivery: &Delivery, reference: DeliveryRef, why: &str) {
+        debug!(entry = %delivery.entry.at, why, "the event was put off");
+        if let Err(error) = self.shared.broker.return_shared(&self.source, &self.shared.owner, &[reference]).await {
+            warn!(%error, entry = %delivery.entry.at, "an event could not be given back");
+        }
+    }
+
     async fn commit(&self, reference: DeliveryRef, effects: Effects) -> Result<(), FencedError> {
         let (shared, emits) = (&self.shared, effects.emits.len());
         shared.broker.commit_shared(&self.source, &shared.owner, reference, effects).await?;
@@ -206,25 +221,26 @@ impl Pool {
         Ok(())
     }
 
-    async fn handle(&self, delivery: &Delivery) -> Answer {
+    async fn handle(&self, version: &Version, delivery: &Delivery) -> Answer {
         let rejected = |error: String| Answer::Failed(Failure { kind: FailureKind::Rejected, error });
         let event = match &delivery.entry.content {
             Content::Event(event) => event,
             Content::Undecodable(why) => return rejected(why.clone()),
             Content::Missing => return rejected("the entry was deleted or trimmed by somebody else".into()),
         };
-        match wants(self.handler.metadata(), event) {
+        match self.shared.wants(version, event).await {
             Wants::Yes => {}
-            Wants::No => return Answer::Done(Effects::default()),
+            Wants::No | Wants::Unknown => return Answer::Done(Effects::default()),
+            Wants::NotYet => return Answer::Deferred("it waits for the version that is registered".into()),
             Wants::OtherVersion(why) => return rejected(why),
         }
         let Ok(_slot) = self.shared.slots.acquire().await else {
             return Answer::Deferred("the engine is stopping".into());
         };
-        let parked = lock(&self.instances).pop();
+        let parked = self.unpark(version);
         let mut instance = match parked {
             Some(instance) => instance,
-            None => match self.handler.instantiate().await {
+            None => match version.handler.instantiate(&delivery.entry.at.to_string()).await {
                 Ok(instance) => instance,
                 Err(InstantiateError::NoCapacity) => return Answer::Deferred("the instance pool is full".into()),
                 Err(error) => {
@@ -258,11 +274,19 @@ impl Pool {
             Answer::Done(effects) if !effects.state.is_empty() => rejected(NO_STATE.into()),
             Answer::Done(effects) => {
                 if !instance.is_spent() {
-                    lock(&self.instances).push(instance);
+                    lock(&self.parked).push((version.clone(), instance));
                 }
                 Answer::Done(effects)
             }
             other => other,
         }
+    }
+
+    /// An instance of this version that waits; those of versions that serve no more are dropped.
+    fn unpark(&self, version: &Version) -> Option<Box<dyn HandlerInstance>> {
+        let mut parked = lock(&self.parked);
+        parked.retain(|(of, _)| self.shared.served.serves(&self.source.group, of));
+        let at = parked.iter().rposition(|(of, _)| of.is_same(version))?;
+        Some(parked.swap_remove(at).1)
     }
 }

@@ -1,26 +1,27 @@
 //! What all parts of one engine share.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use keyrail_broker::Broker;
-use keyrail_ordering::{Catalog, GroupName, Member, Membership, OwnerId};
-use tokio::sync::{Notify, Semaphore};
+use keyrail_broker::{Broker, ReadySource};
+use keyrail_ordering::{Catalog, Event, GroupName, Held, HeldState, Member, Membership, OwnerId};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::handler::Handler;
+use super::CanaryHalt;
 use super::holdings::Holdings;
 use super::machine::Machine;
+use super::serving::{Served, Version};
 use super::stats::Counters;
+use super::wants::{self, Wants, wants};
 use crate::config::EngineConfig;
 
 pub(super) struct Shared {
     pub(super) machine: Arc<dyn Machine>,
     pub(super) broker: Arc<dyn Broker>,
-    pub(super) handlers: BTreeMap<GroupName, Arc<dyn Handler>>,
+    pub(super) served: Served,
     pub(super) config: EngineConfig,
     pub(super) owner: OwnerId,
     pub(super) holdings: Holdings,
@@ -41,24 +42,27 @@ pub(super) struct Shared {
     pub(super) announced: Notify,
     /// Somebody joined or left.
     pub(super) assignment_changed: Notify,
+    /// Canaries under which a partition stands still. Nobody may listen.
+    pub(super) canary_halts: mpsc::Sender<CanaryHalt>,
     membership: RwLock<Arc<Membership>>,
-    catalog: RwLock<Arc<Catalog>>,
+    catalog: watch::Sender<Arc<Catalog>>,
+    /// The versions of handlers that this host has, as it tells the others.
+    held: RwLock<Vec<Held>>,
 }
 
 impl Shared {
     pub(super) fn new(
         machine: Arc<dyn Machine>,
         broker: Arc<dyn Broker>,
-        handlers: Vec<Arc<dyn Handler>>,
         config: EngineConfig,
         owner: OwnerId,
         catalog: Catalog,
+        canary_halts: mpsc::Sender<CanaryHalt>,
     ) -> Self {
-        let handlers = handlers.into_iter().map(|handler| (handler.metadata().name.clone(), handler)).collect();
         Self {
             machine,
             broker,
-            handlers,
+            served: Served::default(),
             owner,
             holdings: Holdings::default(),
             stats: Counters::default(),
@@ -71,8 +75,10 @@ impl Shared {
             announce_now: Notify::new(),
             announced: Notify::new(),
             assignment_changed: Notify::new(),
+            canary_halts,
             membership: RwLock::default(),
-            catalog: RwLock::new(Arc::new(catalog)),
+            catalog: watch::Sender::new(Arc::new(catalog)),
+            held: RwLock::default(),
         }
     }
 
@@ -103,13 +109,14 @@ impl Shared {
     pub(super) fn member(&self) -> Member {
         Member {
             owner: self.owner.clone(),
-            groups: self.handlers.keys().cloned().collect(),
+            groups: self.served.groups(),
             capacity: self.config.partitions_max as u64,
             owned: self.holdings.len() as u64,
             running: (self.config.executions_max - self.slots.available_permits()) as u64,
             settled: self.stats.settled.load(Relaxed),
             release: env!("CARGO_PKG_VERSION").into(),
             leaving: self.stopping.is_cancelled(),
+            held: self.held.read().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 
@@ -129,10 +136,64 @@ impl Shared {
 
     /// The catalog as last read.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
-        self.catalog.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.catalog.borrow().clone()
     }
 
     pub(super) fn set_catalog(&self, catalog: Catalog) {
-        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
+        self.catalog.send_if_modified(|present| {
+            let changed = **present != catalog;
+            if changed {
+                *present = Arc::new(catalog);
+            }
+            changed
+        });
     }
+
+    /// Hears of every change of the catalog.
+    pub(super) fn catalogs(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.catalog.subscribe()
+    }
+
+    pub(super) fn set_held(&self, held: Vec<Held>) {
+        let mut present = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let is_news = !present.iter().map(stage).eq(held.iter().map(stage));
+        *present = held;
+        if is_news {
+            self.announce_now.notify_one();
+        }
+    }
+
+    /// Where the work of everything that is served is listed.
+    pub(super) fn sources(&self) -> Vec<ReadySource> {
+        let catalog = self.catalog();
+        self.served.groups().iter().flat_map(|group| ReadySource::of_handler(&catalog, group)).collect()
+    }
+
+    /// Whether an event is the business of this version; with a catalog that surely knows the event's type, if there is one.
+    pub(super) async fn wants(&self, version: &Version, event: &Event) -> Wants {
+        let metadata = version.handler.metadata();
+        match wants(metadata, &self.catalog(), event) {
+            Wants::Unknown => {}
+            known => return known,
+        }
+        match self.broker.catalog().await {
+            Ok((catalog, _)) => {
+                self.set_catalog(catalog);
+                match wants(metadata, &self.catalog(), event) {
+                    // Nobody declares it any more.
+                    Wants::Unknown => wants::without_catalog(metadata, event),
+                    known => known,
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the catalog could not be read");
+                Wants::NotYet
+            }
+        }
+    }
+}
+
+/// What the others must hear of at once; usage can wait.
+fn stage(held: &Held) -> (&GroupName, Option<u64>, &HeldState) {
+    (&held.group, held.revision, &held.state)
 }

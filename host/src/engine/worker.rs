@@ -1,6 +1,8 @@
 //! One worker on one owned partition, from acquire to release: performs what `Partition` decides and feeds the answers
 //! back.
 //!
+//! The version of the handler may change between two events; lease and generation do not.
+//!
 //! Invariant: a guest call starts only while the lease surely holds by our own clock, and the effects of a call reach the
 //! broker only through the fenced commit of the same ownership.
 
@@ -15,12 +17,14 @@ use keyrail_ordering::{
 use keyrail_runtime::{Answer, Call, InstantiateError};
 use tracing::{debug, error, warn};
 
+use super::CanaryHalt;
 use super::call::{EventCall, Session};
-use super::handler::{Handler, HandlerInstance};
+use super::handler::HandlerInstance;
 use super::holdings::Holding;
+use super::serving::Version;
 use super::shared::Shared;
 use super::stats::count;
-use super::wants::{Wants, wants};
+use super::wants::Wants;
 
 /// How often a partition is asked for when there is no answer.
 const ACQUIRE_TRIES_MAX: u32 = 4;
@@ -39,7 +43,7 @@ pub(super) enum Ending {
 /// Acquires the partition and works on it until it is released or lost.
 pub(super) async fn run(
     shared: Arc<Shared>,
-    handler: Arc<dyn Handler>,
+    version: Version,
     spec: Arc<PartitionSpec>,
     holding: Arc<Holding>,
 ) -> Ending {
@@ -51,7 +55,7 @@ pub(super) async fn run(
     debug!(partition = %spec.id, generation = %acquired.lease.generation, entries = acquired.entries.len(), "acquired");
     holding.expect_by(u64::MAX);
     holding.granted(acquired.lease.clone(), deadline_ms);
-    Worker::new(shared.clone(), handler, holding, acquired).run().await;
+    Worker::new(shared.clone(), version, holding, acquired).run().await;
     Ending::Ran
 }
 
@@ -101,10 +105,17 @@ fn own_generation(holder: &str, owner: &OwnerId) -> Option<Generation> {
 
 struct Worker {
     shared: Arc<Shared>,
-    handler: Arc<dyn Handler>,
+    /// The version of the handler that the next event gets, as of `seen_changes`.
+    version: Version,
+    seen_changes: u64,
+    /// That this was said.
+    waits_for_version: bool,
+    /// The version that is on record for the event that was settled last.
+    noted: Option<Arc<str>>,
     holding: Arc<Holding>,
     session: Arc<Session>,
     partition: Partition,
+    /// Of `version`.
     instance: Option<Box<dyn HandlerInstance>>,
     /// Of the last call, until they are committed.
     effects: Effects,
@@ -114,20 +125,17 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, handler: Arc<dyn Handler>, holding: Arc<Holding>, acquired: Acquired) -> Self {
-        let config = &shared.config;
-        let policy = Policy {
-            retry: handler.retry(&config.retry),
-            read_ahead_max: config.read_ahead_max,
-            linger_ms: config.linger_ms,
-            pause_ms: config.pause_ms,
-            handler_version: handler.metadata().version.clone(),
-        };
+    fn new(shared: Arc<Shared>, version: Version, holding: Arc<Holding>, acquired: Acquired) -> Self {
+        let policy = policy(&shared, &version);
         let Acquired { lease, entries, attempts, positions, more, state } = acquired;
         let session = Arc::new(Session::new(shared.clone(), holding.clone(), lease, state));
         Self {
             shared,
-            handler,
+            version,
+            // Whatever changed since it was chosen is seen before the first event.
+            seen_changes: u64::MAX,
+            waits_for_version: false,
+            noted: None,
             holding,
             session,
             partition: Partition::new(policy),
@@ -220,9 +228,14 @@ impl Worker {
     async fn invoke(&mut self, entry: &Arc<Entry>, attempt: u32, alone: bool) -> Input {
         let Content::Event(event) = &entry.content else { unreachable!("only events are invoked") };
         self.effects = Effects::default();
-        match wants(self.handler.metadata(), event) {
+        if !self.choose_version() {
+            return self.put_off(event, "the handler was undeployed");
+        }
+        // Asking for the catalog takes a moment.
+        match self.shared.wants(&self.version, event).await {
             Wants::Yes => {}
-            Wants::No => return self.handled(Outcome::Done),
+            Wants::No | Wants::Unknown => return self.handled(Outcome::Done),
+            Wants::NotYet => return self.wait_for_version(event),
             Wants::OtherVersion(why) => {
                 return self.failed(entry, event, attempt, Failure { kind: FailureKind::Rejected, error: why });
             }
@@ -259,18 +272,55 @@ impl Worker {
                 self.handled(Outcome::Done)
             }
             Some(Answer::Failed(failure)) => self.failed(entry, event, attempt, failure),
-            Some(Answer::Deferred(why)) => {
-                debug!(partition = %self.session.lease.partition.id, event = %event.id, why, "the event was put off");
-                self.instance = None;
-                if holding.lost.is_cancelled() { Input::Fenced } else { self.handled(Outcome::Deferred) }
-            }
+            Some(Answer::Deferred(why)) => self.put_off(event, &why),
         }
+    }
+
+    /// Takes the version that serves this key now; false if none does any more. The instance of another one is dropped.
+    fn choose_version(&mut self) -> bool {
+        let changes = self.shared.served.changes();
+        if changes == self.seen_changes {
+            return true;
+        }
+        let partition = &self.session.lease.partition.id;
+        let Some(version) = self.shared.served.for_key(&partition.group, partition.key()) else {
+            self.holding.drain();
+            return false;
+        };
+        self.seen_changes = changes;
+        if !version.is_same(&self.version) {
+            debug!(%partition, from = %self.version.label, to = %version.label, "another version serves from here on");
+            self.instance = None;
+            self.version = version;
+            self.waits_for_version = false;
+            self.partition.set_policy(policy(&self.shared, &self.version));
+        }
+        true
+    }
+
+    /// The event is of a type that only the registered version takes. Passing over it would lose it.
+    fn wait_for_version(&mut self, event: &Event) -> Input {
+        if !std::mem::replace(&mut self.waits_for_version, true) {
+            let group = &self.session.lease.partition.id.group;
+            warn!(
+                handler = %group, served = %self.version.label, category = %event.category, message = %event.name,
+                next = format!("keyrail handlers {group}"),
+                "an event waits for the version of its handler that is registered: this host serves another"
+            );
+        }
+        self.put_off(event, "it waits for the version that is registered")
+    }
+
+    fn put_off(&mut self, event: &Event, why: &str) -> Input {
+        debug!(partition = %self.session.lease.partition.id, event = %event.id, why, "the event was put off");
+        self.instance = None;
+        if self.holding.lost.is_cancelled() { Input::Fenced } else { self.handled(Outcome::Deferred) }
     }
 
     async fn call(&mut self, entry: &Arc<Entry>, event: &Event, attempt: u32) -> Answer {
         if self.instance.as_ref().is_none_or(|instance| instance.is_spent()) {
             self.instance = None;
-            match self.handler.instantiate().await {
+            match self.version.handler.instantiate(&self.session.lease.partition.id.to_string()).await {
                 Ok(instance) => self.instance = Some(instance),
                 Err(InstantiateError::NoCapacity) => return Answer::Deferred("the instance pool is full".into()),
                 Err(error) => {
@@ -312,10 +362,15 @@ impl Worker {
         let effects = std::mem::take(&mut self.effects);
         let emits = effects.emits.len();
         let changes = effects.state.clone();
-        let commit = Commit { entries: vec![head.clone()], effects, take_max, release };
+        let label = &self.version.label;
+        let version = (self.noted.as_ref() != Some(label)).then(|| label.clone());
+        let commit = Commit { entries: vec![head.clone()], effects, take_max, release, version: version.clone() };
         match self.shared.broker.commit(&self.session.lease, commit).await {
             Ok(committed) => {
                 self.session.write_through(changes);
+                if version.is_some() {
+                    self.noted = version;
+                }
                 self.settled += 1;
                 count(&self.shared.stats.settled);
                 if emits > 0 {
@@ -344,9 +399,19 @@ impl Worker {
                     next = next_command(partition, &record.head),
                     "partition {partition} is halted at {entry}: {}", record.error
                 );
+                self.tell_of_canary(record);
                 Input::Released
             }
             Err(error) => self.refused("halt", &error),
+        }
+    }
+
+    /// A canary whose keys halt is to be taken back.
+    fn tell_of_canary(&self, record: &HaltRecord) {
+        let Some(revision) = self.version.revision.filter(|_| self.version.is_canary) else { return };
+        let halt = CanaryHalt { partition: self.session.lease.partition.clone(), revision, record: record.clone() };
+        if self.shared.canary_halts.try_send(halt).is_err() {
+            debug!("nobody listens for halted canaries, or many halted at once");
         }
     }
 
@@ -378,6 +443,18 @@ impl Worker {
                 Input::Uncertain
             }
         }
+    }
+}
+
+/// How a partition is run by this version.
+fn policy(shared: &Shared, version: &Version) -> Policy {
+    let config = &shared.config;
+    Policy {
+        retry: version.handler.retry(&config.retry),
+        read_ahead_max: config.read_ahead_max,
+        linger_ms: config.linger_ms,
+        pause_ms: config.pause_ms,
+        handler_version: version.label.to_string(),
     }
 }
 

@@ -37,6 +37,7 @@ struct Inner {
     lose_sets: u32,
     calls: usize,
     desk: operate::Desk,
+    modules: BTreeMap<String, (ModuleInfo, Bytes)>,
 }
 
 #[derive(Default)]
@@ -286,6 +287,26 @@ impl SharedLog for FakeBroker {
         _error: &str,
     ) -> Result<(), FencedError> {
         unreachable!("not part of this fake")
+    }
+}
+#[async_trait]
+impl Modules for FakeBroker {
+    async fn put_module(&self, info: &ModuleInfo, bytes: Bytes) -> Result<(), Error> {
+        self.inner().modules.insert(info.content_hash.clone(), (info.clone(), bytes));
+        Ok(())
+    }
+    async fn module_info(&self, content_hash: &str) -> Result<Option<ModuleInfo>, Error> {
+        Ok(self.inner().modules.get(content_hash).map(|(info, _)| info.clone()))
+    }
+    async fn module(&self, content_hash: &str) -> Result<Option<Bytes>, Error> {
+        Ok(self.inner().modules.get(content_hash).map(|(_, bytes)| bytes.clone()))
+    }
+    async fn modules(&self) -> Result<Vec<ModuleInfo>, Error> {
+        Ok(self.inner().modules.values().map(|(info, _)| info.clone()).collect())
+    }
+    async fn drop_module(&self, content_hash: &str) -> Result<(), Error> {
+        self.inner().modules.remove(content_hash);
+        Ok(())
     }
 }
 #[async_trait]

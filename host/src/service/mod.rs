@@ -1,8 +1,10 @@
-//! What can be done to a broker from outside: register, publish, look, operate.
+//! What can be done to a broker from outside: register, deploy, publish, look, operate.
 //!
 //! The command line and the HTTP API both go through here, so a file that is opened directly and a running host behave
 //! alike. Knows brokers by their traits only, and nothing of terminals, HTTP or WebAssembly.
 
+mod change;
+mod deploy;
 #[cfg(test)]
 mod fake;
 mod ids;
@@ -23,6 +25,11 @@ use std::sync::Arc;
 
 use keyrail_broker::Broker;
 
+pub use change::{ChangeError, change_catalog};
+pub use deploy::{
+    CanaryView, DeployRequest, HandlerHost, HandlerView, HostState, Proposed, RevisionView, RolledBack, Rollout,
+    RolloutHost, RolloutState,
+};
 pub use inspect::{CatalogView, Cursor, CursorError, InspectError, Page};
 pub use line::{LaneName, LineError, LineLimits, read_line};
 pub use lines::{LineSplitter, LineText, RawLine};
@@ -34,7 +41,7 @@ pub use publish::PublishOptions;
 pub use recording::{RecordFrom, RecordedEntry, Recording, Value};
 pub use register::{Change, RefusedHandler, RegisterError, Registered, Registration};
 pub use report::{Outcome, Report, Stop, StopKind};
-pub use rows::{Halted, Row, State, Values};
+pub use rows::{Halted, Row, State, Values, VersionView};
 
 use crate::config::PublishConfig;
 

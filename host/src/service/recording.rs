@@ -131,7 +131,7 @@ impl Recording {
             let versions = category.messages.entry(message.name.clone()).or_default();
             versions.insert(message.version, message.fields.clone());
         }
-        Catalog { key_rules: self.key_rules.clone(), categories, handlers: BTreeMap::new() }
+        Catalog { key_rules: self.key_rules.clone(), categories, ..Catalog::default() }
     }
 }
 

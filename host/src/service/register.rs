@@ -7,9 +7,7 @@ use keyrail_ordering::{Catalog, GroupName, Metadata};
 use serde::{Deserialize, Serialize};
 
 use super::Service;
-
-/// Tries to set a catalog that others set at the same time.
-const TRIES_MAX: u32 = 16;
+use super::change::{ChangeError, change_catalog};
 
 /// A handler to register. Its component was checked already.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -69,11 +67,21 @@ pub enum RegisterError {
     #[error("{}", one_line(.0))]
     Refused(Vec<RefusedHandler>),
     /// Others change the catalog all the time.
-    #[error("the catalog was changed by others {TRIES_MAX} times in a row; try again")]
+    #[error("the catalog was changed by others again and again; try again")]
     Contended,
     /// The broker.
     #[error(transparent)]
     Broker(#[from] Error),
+}
+
+impl From<ChangeError<Vec<RefusedHandler>>> for RegisterError {
+    fn from(error: ChangeError<Vec<RefusedHandler>>) -> Self {
+        match error {
+            ChangeError::Refused(refused) => Self::Refused(refused),
+            ChangeError::Contended => Self::Contended,
+            ChangeError::Broker(error) => error.into(),
+        }
+    }
 }
 
 fn one_line(refused: &[RefusedHandler]) -> String {
@@ -85,8 +93,7 @@ impl Service {
     /// Puts these handlers into the catalog, all or none. Nothing is written if nothing changes.
     pub async fn register(&self, registrations: &[Registration]) -> Result<Vec<Registered>, RegisterError> {
         let capabilities = self.broker.capabilities();
-        for _ in 0..TRIES_MAX {
-            let (before, version) = self.broker.catalog().await?;
+        let register = |before: &Catalog| {
             let mut next = before.clone();
             let mut refused = vec![];
             for Registration { metadata, content_hash } in registrations {
@@ -98,14 +105,10 @@ impl Service {
                     }),
                 }
             }
-            if !refused.is_empty() {
-                return Err(RegisterError::Refused(refused));
-            }
-            if next == before || self.broker.set_catalog(&next, version).await?.is_some() {
-                return Ok(changes(&before, registrations));
-            }
-        }
-        Err(RegisterError::Contended)
+            if refused.is_empty() { Ok((next, ())) } else { Err(refused) }
+        };
+        let (before, ()) = change_catalog(self.broker.as_ref(), register).await?;
+        Ok(changes(&before, registrations))
     }
 }
 

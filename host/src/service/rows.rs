@@ -5,7 +5,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use keyrail_broker::{PartitionRow, StateRow};
+use keyrail_broker::{PartitionRow, StateRow, VersionSince};
 use keyrail_ordering::{CategoryName, EntryId, Generation, GroupName, HaltRecord, Key, OwnerId, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -39,6 +39,18 @@ pub struct Row {
     pub halted: Option<Halted>,
     /// Whether it is paused, by itself or with its category.
     pub paused: bool,
+    /// The versions that handled its events, oldest first, the last eight.
+    #[serde(default)]
+    pub versions: Vec<VersionView>,
+}
+
+/// From where on a version handled the events of a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionView {
+    /// The version, and the revision that was deployed: `1.4.0#7`.
+    pub version: String,
+    /// The first entry that it handled.
+    pub since: String,
 }
 
 /// Why a partition stands still.
@@ -96,7 +108,14 @@ impl Row {
             attempts: row.halted.as_ref().map_or(row.attempts, |record| record.attempts),
             halted: row.halted.map(|record| Halted::new(record, &scope)),
             paused,
+            versions: row.versions.into_iter().map(|since| VersionView::new(since, &scope)).collect(),
         }
+    }
+}
+
+impl VersionView {
+    fn new(since: VersionSince, scope: &Scope) -> Self {
+        Self { version: since.version, since: EntryName::of(&since.from, scope).to_string() }
     }
 }
 

@@ -32,7 +32,7 @@ pub use rehearsal::{Happened, Rehearsal, RehearsalError};
 pub use report::{Emitted, Outcome, Record, shown_value};
 
 use crate::engine::call::NO_STATE;
-use crate::engine::wants::{Wants, wants};
+use crate::engine::wants::{Wants, wants_alone};
 use capture::Capture;
 use host::TrialHost;
 
@@ -170,9 +170,9 @@ impl Trial {
 
     /// Runs it on the event once. None if the event is none of its business.
     pub async fn once(&mut self, case: &Case<'_>) -> Result<Option<Tried>, TrialError> {
-        match wants(self.module.metadata(), case.event) {
+        match wants_alone(self.module.metadata(), case.event) {
             Wants::Yes => {}
-            Wants::No => return Ok(None),
+            Wants::No | Wants::NotYet | Wants::Unknown => return Ok(None),
             Wants::OtherVersion(why) => {
                 let outcome = Err(Failure { kind: FailureKind::Rejected, error: why });
                 return Ok(Some(Tried { outcome, logs: vec![], notes: vec![] }));
@@ -183,7 +183,7 @@ impl Trial {
             // The old one goes first: there may be room for no other.
             other => {
                 drop(other);
-                match self.module.instantiate().await {
+                match self.module.instantiate_for(&case.partition.map(ToString::to_string).unwrap_or_default()).await {
                     Ok(instance) => instance,
                     Err(InstantiateError::Failed(error)) => {
                         let outcome = Err(Failure { kind: FailureKind::Trap, error });

@@ -1,12 +1,13 @@
 //! What happens to hosts and network while the faults last: freezes, crashes, cut connections, hosts that join and leave,
-//! changing weather, wall clocks that jump.
+//! handlers that are replaced and undeployed, changing weather, wall clocks that jump.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::dice::Dice;
 use super::faulty::Weather;
-use super::host::Host;
+use super::handlers;
+use super::host::{Host, Reload};
 use super::world::World;
 
 /// How long a host is frozen, cut off or away, at most.
@@ -18,6 +19,8 @@ enum Cure {
     Connect(usize),
     /// A host in the place of one that is gone.
     Replace(usize),
+    /// A handler is served again.
+    Deploy(usize, usize),
 }
 
 pub(super) struct Chaos {
@@ -28,12 +31,15 @@ pub(super) struct Chaos {
     /// Hosts that were replaced and may still be on their way out.
     old: Vec<Host>,
     started: u64,
+    /// Versions of handlers so far.
+    versions: u64,
     cures: Vec<(u64, Cure)>,
 }
 
 impl Chaos {
     pub(super) fn new(world: &Arc<World>, hosts: u64, dice: Dice) -> Self {
-        let mut chaos = Self { world: world.clone(), dice, hosts: vec![], old: vec![], started: 0, cures: vec![] };
+        let mut chaos =
+            Self { world: world.clone(), dice, hosts: vec![], old: vec![], started: 0, versions: 1, cures: vec![] };
         for _ in 0..hosts {
             let host = chaos.next_host();
             chaos.hosts.push(host);
@@ -84,6 +90,11 @@ impl Chaos {
                 self.remark("is connected", place);
                 self.hosts[place].set_cut(false);
             }
+            Cure::Deploy(place, which) => {
+                self.remark("serves a handler again", place);
+                self.versions += 1;
+                self.hosts[place].reload(which, Reload::Version(self.versions));
+            }
             Cure::Replace(place) => {
                 let host = self.next_host();
                 let before = std::mem::replace(&mut self.hosts[place], host);
@@ -108,7 +119,7 @@ impl Chaos {
         let place = self.dice.between(0, self.hosts.len() as u64 - 1) as usize;
         let until_ms = self.now_ms() + self.outage_ms();
         let gone = self.hosts[place].is_leaving();
-        match self.dice.between(0, 9) {
+        match self.dice.between(0, 12) {
             0..=2 if !gone => {
                 self.remark("freezes", place);
                 self.hosts[place].freeze();
@@ -129,7 +140,21 @@ impl Chaos {
                 self.hosts[place].set_cut(true);
                 self.cures.push((until_ms, Cure::Connect(place)));
             }
-            7 => {
+            7..=8 if !gone => {
+                let which = self.dice.between(0, handlers::all().len() as u64 - 1) as usize;
+                self.versions += 2;
+                let canary = self.dice.hits(0.3);
+                let reload = if canary { Reload::Canary(self.versions) } else { Reload::Version(self.versions) };
+                self.remark("reloads a handler", place);
+                self.hosts[place].reload(which, reload);
+            }
+            9 if !gone => {
+                let which = self.dice.between(0, handlers::all().len() as u64 - 1) as usize;
+                self.remark("serves a handler no more", place);
+                self.hosts[place].reload(which, Reload::Undeployed);
+                self.cures.push((until_ms, Cure::Deploy(place, which)));
+            }
+            10 => {
                 let by_ms = self.dice.between(0, 20_000).cast_signed() - 10_000;
                 self.world.notebook.remark(format!("the wall clock jumps by {by_ms} ms"));
                 self.world.clock.jump(by_ms);

@@ -120,7 +120,7 @@ impl Handler for SimHandler {
         &self.metadata
     }
 
-    async fn instantiate(&self) -> Result<Box<dyn HandlerInstance>, InstantiateError> {
+    async fn instantiate(&self, _: &str) -> Result<Box<dyn HandlerInstance>, InstantiateError> {
         Ok(Box::new(SimInstance {
             group: self.metadata.name.clone(),
             correlates: self.metadata.role == Role::ProcessManager,

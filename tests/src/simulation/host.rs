@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use keyrail::config::EngineConfig;
-use keyrail::engine::{Engine, Handler};
+use keyrail::engine::{Engine, Handler, Serving, Version};
 use keyrail_broker::Broker;
-use keyrail_ordering::{OwnerId, RetryPolicy};
+use keyrail_ordering::{Metadata, OwnerId, RetryPolicy, Selection};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::dice::Dice;
@@ -19,8 +20,20 @@ use super::world::World;
 /// How soon an engine that did not start is started again, as a supervisor would.
 const START_AGAIN: Duration = Duration::from_millis(200);
 
+/// What becomes of a handler while its host runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reload {
+    /// Another version serves every key.
+    Version(u64),
+    /// Another version serves about half of them.
+    Canary(u64),
+    /// It is not served any more.
+    Undeployed,
+}
+
 pub(super) struct Host {
     pub(super) owner: OwnerId,
+    reloads: mpsc::UnboundedSender<(usize, Reload)>,
     switch: Switch,
     link: Link,
     stop: CancellationToken,
@@ -39,12 +52,14 @@ impl Host {
             switch: switch.clone(),
         });
         let broker: Arc<dyn Broker> = Arc::new(FaultyBroker { link: link.clone() });
-        let handler = |metadata| -> Arc<dyn Handler> {
-            Arc::new(SimHandler { metadata, owner: owner.clone(), notebook: world.notebook.clone() })
+        let (notes, of) = (world.notebook.clone(), owner.clone());
+        let handler = move |metadata: Metadata| -> Arc<dyn Handler> {
+            Arc::new(SimHandler { metadata, owner: of.clone(), notebook: notes.clone() })
         };
-        let handlers: Vec<_> = handlers::all().into_iter().map(handler).collect();
+        let handlers: Vec<_> = handlers::all().into_iter().map(&handler).collect();
+        let (reloads, mut reloading) = mpsc::unbounded_channel();
         let config = world.config.clone();
-        let host = Self { owner: owner.clone(), switch, link, stop: stop.clone(), ended: ended.clone() };
+        let host = Self { owner: owner.clone(), reloads, switch, link, stop: stop.clone(), ended: ended.clone() };
         let notebook = world.notebook.clone();
         notebook.remark(format!("{owner} starts"));
         let process = Box::pin(async move {
@@ -56,7 +71,13 @@ impl Host {
                 }
                 tokio::time::sleep(START_AGAIN).await;
             };
-            stop.cancelled().await;
+            loop {
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => break,
+                    Some((which, reload)) = reloading.recv() => apply(&engine, &handler, which, reload),
+                }
+            }
             engine.shutdown(config.shutdown_grace_ms).await;
             notebook.remark(format!("{owner} has left"));
             ended.store(true, Relaxed);
@@ -78,6 +99,12 @@ impl Host {
         self.ended.store(true, Relaxed);
     }
 
+    /// Does this with the handler of this place in [`handlers::all`], as soon as the host runs.
+    pub(super) fn reload(&self, which: usize, reload: Reload) {
+        // A host that has ended takes none.
+        let _ = self.reloads.send((which, reload));
+    }
+
     /// Asks it to leave in good order.
     pub(super) fn stop(&self) {
         self.stop.cancel();
@@ -95,6 +122,23 @@ impl Host {
     pub(super) fn is_leaving(&self) -> bool {
         self.stop.is_cancelled() || self.has_ended()
     }
+}
+
+fn apply(engine: &Engine, handler: &impl Fn(Metadata) -> Arc<dyn Handler>, which: usize, reload: Reload) {
+    let metadata = handlers::all().swap_remove(which);
+    let group = metadata.name.clone();
+    let version = |number: u64, is_canary| {
+        let metadata = Metadata { version: number.to_string(), ..metadata.clone() };
+        Version::deployed(handler(metadata), number, &number.to_string(), is_canary)
+    };
+    match reload {
+        Reload::Version(number) => engine.handlers().set(&group, Serving::all(version(number, false))),
+        Reload::Canary(number) => {
+            let canary = Some((Selection::Percent(50), version(number + 1, true)));
+            engine.handlers().set(&group, Serving { active: version(number, false), canary })
+        }
+        Reload::Undeployed => engine.handlers().remove(&group),
+    };
 }
 
 /// Short times and small limits, so that everything happens within seconds.

@@ -7,8 +7,7 @@
 //! - [`fact`] is what is noted, [`ledger`] what should follow from it, [`checks`] what must hold;
 //! - [`host`], [`traffic`], [`operators`] and [`chaos`] are who acts; [`world`] is one run of them all.
 //!
-//! What is not simulated: threads, the file, Redis. (A reload of handlers has its place in [`chaos`], beside the
-//! hosts that join and leave.)
+//! What is not simulated: threads, the file, Redis, WebAssembly.
 
 mod chaos;
 mod checks;

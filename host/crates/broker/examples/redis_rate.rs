@@ -106,7 +106,7 @@ async fn drain(broker: Arc<RedisBroker>, key: String, put: bool) -> usize {
             let value = Some(Bytes::from_static(&[b'x'; 100]));
             effects.state.push(StateChange { name: "total".into(), value });
         }
-        let commit = Commit { entries: vec![entry.at.clone()], effects, take_max: 1, release: true };
+        let commit = Commit { entries: vec![entry.at.clone()], effects, take_max: 1, release: true, version: None };
         entries = broker.commit(&lease, commit).await.unwrap().entries;
         settled += 1;
     }

@@ -18,6 +18,7 @@ pub mod lanes;
 pub mod log;
 pub mod managers;
 pub mod members;
+pub mod modules;
 pub mod operate;
 pub mod ownership;
 pub mod pausing;
@@ -173,6 +174,14 @@ macro_rules! contract_tests {
                 a_member_whose_time_is_over_is_gone
                 the_bell_rings_for_what_the_others_must_know
             }
+            modules {
+                a_module_comes_back_as_it_was_stored
+                a_module_that_is_dropped_is_gone
+                the_bell_rings_when_the_catalog_is_set
+                the_versions_that_handled_a_partition_are_on_record
+                a_fenced_commit_leaves_no_version
+                what_changes_the_catalog_goes_on_record
+            }
             managers {
                 a_manager_reads_every_stream_of_its_value_each_in_order
                 a_manager_has_one_head_whatever_the_streams
@@ -263,6 +272,8 @@ mod tests {
             include_str!("contract/router.rs"),
             include_str!("contract/settling.rs"),
             include_str!("contract/members.rs"),
+            include_str!("contract/modules.rs"),
+            include_str!("contract/pausing.rs"),
             include_str!("contract/operate.rs"),
             include_str!("contract/shared.rs"),
             include_str!("contract/housekeeping.rs"),

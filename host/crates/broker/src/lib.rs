@@ -22,6 +22,7 @@ pub use diagnosis::{Check, CheckOutcome};
 pub use error::{AcquireError, Error, FencedError, PublishError};
 pub use traits::housekeeping::{Housekeeping, IdleStream, Retention};
 pub use traits::members::Members;
+pub use traits::modules::{ModuleInfo, Modules};
 pub use traits::operate::{
     AuditRow, By, DeadLetter, Head, HeadAction, Operate, OperateError, Paused, REDRIVEN_FOR, Rows,
 };
@@ -29,4 +30,5 @@ pub use traits::shared::{Delivery, DeliveryRef, SharedLog, SharedSource, SharedT
 pub use traits::{
     Acquired, Backlog, Bell, Bells, Broker, CatalogStore, Commit, Committed, Heartbeat, Inspect, Leases, Log,
     PartitionRow, Publication, Publish, Published, ReadySet, ReadySource, Routed, Router, Snapshot, StateRow, Taken,
+    VersionSince,
 };

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::Error;
 
 /// The present version of every record. A change of any stored type raises it.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// A record's bytes.
 pub fn encode<T: Serialize + ?Sized>(record: &T) -> Vec<u8> {
@@ -106,7 +106,17 @@ mod tests {
         ("[a-z0-9-]{1,20}", groups, any::<(u64, u64, u64, u64, bool)>(), "[0-9.]{0,8}").prop_map(
             |(owner, groups, (capacity, owned, running, settled, leaving), release)| {
                 let groups = groups.iter().map(|group| GroupName::parse(group).unwrap()).collect();
-                Member { owner: OwnerId::new(&owner), groups, capacity, owned, running, settled, release, leaving }
+                Member {
+                    owner: OwnerId::new(&owner),
+                    groups,
+                    capacity,
+                    owned,
+                    running,
+                    settled,
+                    release,
+                    leaving,
+                    held: vec![],
+                }
             },
         )
     }

@@ -21,6 +21,7 @@ fn member(name: &str) -> Member {
         settled: 0,
         release: "1.0".into(),
         leaving: false,
+        held: vec![],
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CategoryName, EventError, GroupName, Key, KeyRules, MessageName, Refusal};
+use crate::{CategoryName, Deployment, EventError, GroupName, Key, KeyRules, MessageName, Refusal};
 
 mod rules;
 
@@ -196,6 +196,8 @@ pub struct Catalog {
     pub categories: BTreeMap<CategoryName, CategoryEntry>,
     /// The handlers.
     pub handlers: BTreeMap<GroupName, HandlerEntry>,
+    /// What is deployed of them. A handler that hosts were given as a file has no deployment.
+    pub deployments: BTreeMap<GroupName, Deployment>,
 }
 
 /// An event that the catalog accepts, and where it goes.

@@ -5,6 +5,7 @@
 //! simulation. The engine performs what is decided here and feeds the answers back.
 
 mod catalog;
+mod deployment;
 mod effects;
 mod entry;
 mod key;
@@ -21,11 +22,12 @@ pub use catalog::{
     Accepted, Capabilities, Catalog, CategoryEntry, Correlation, Field, FieldType, HandlerEntry, MessageType, Metadata,
     Role, SequentialBy,
 };
+pub use deployment::{Candidate, DeployError, Deployment, Proposal, Revision, Selection};
 pub use effects::{Effects, Outgoing, StateChange};
 pub use entry::{Content, Entry, EntryId, EntryRef, Event, Lane, ParseEntryIdError, StreamId};
 pub use key::{Key, KeyError, KeyRules};
 pub use lease::{AttemptsRecord, Generation, HaltCause, HaltRecord, Lease, OwnerId, PartitionId, PartitionSpec, Scope};
-pub use membership::{Member, Membership};
+pub use membership::{Held, HeldState, Member, Membership, Usage};
 pub use name::{CategoryName, GroupName, MessageName, NameError};
 pub use partition::{Partition, Policy};
 pub use refusal::{EventError, Refusal};

@@ -28,6 +28,54 @@ pub struct Member {
     pub release: String,
     /// It takes nothing any more.
     pub leaving: bool,
+    /// The versions of handlers that it has, or tries to have.
+    pub held: Vec<Held>,
+}
+
+/// A version of a handler on one host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The handler.
+    pub group: GroupName,
+    /// The revision that was deployed; none for a file of this host's own.
+    pub revision: Option<u64>,
+    /// The version that it declares; empty as long as it is not loaded.
+    pub version: String,
+    /// How far it is.
+    pub state: HeldState,
+    /// What it used since this host loaded it.
+    pub usage: Usage,
+}
+
+/// How far a host is with a version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldState {
+    /// Being read, compiled and checked.
+    Loading,
+    /// Can serve.
+    Ready,
+    /// Serves.
+    Serving,
+    /// Cannot serve, and why.
+    Failed(String),
+}
+
+/// What a version of a handler used on one host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Calls.
+    pub calls: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// Time in guest code, in microseconds.
+    pub cpu_us: u64,
+    /// Time in calls of the host, in microseconds.
+    pub host_us: u64,
+    /// The most memory that one instance had, in bytes.
+    pub memory_max_bytes: u64,
+    /// Attempts at what is not granted.
+    pub denied: u64,
 }
 
 impl Member {

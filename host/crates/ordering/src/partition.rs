@@ -97,6 +97,11 @@ impl Partition {
         }
     }
 
+    /// Runs it so from here on: another version of the handler serves. Tries that were made count on.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
     /// Whether the next [`Effect::Invoke`] needs an execution slot now. A partition that waits holds none.
     pub fn is_waiting(&self) -> bool {
         matches!(self.phase, Phase::Waiting { .. } | Phase::Lingering { .. } | Phase::Recovering { .. })

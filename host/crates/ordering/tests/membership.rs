@@ -20,6 +20,7 @@ fn member(name: &str) -> Member {
         settled: 0,
         release: "0".into(),
         leaving: false,
+        held: vec![],
     }
 }
 

@@ -94,11 +94,12 @@ pub(crate) fn failure(guest: &mut Guest, stop: Stop) -> Failure {
 }
 
 impl Instance {
-    pub(crate) async fn new(module: Arc<Module>) -> Result<Self, InstantiateError> {
+    pub(crate) async fn new(module: Arc<Module>, seed: &str) -> Result<Self, InstantiateError> {
         let runtime = &module.runtime;
         let place = runtime.room.take(module.core_instances, &module.places).ok_or(InstantiateError::NoCapacity)?;
         let kit = &module.kit;
         let mut store = new_store(runtime, kit, Some(&kit.granted));
+        store.data_mut().random.reseed(&[kit.content_hash.as_bytes(), seed.as_bytes()]);
         let meter = store.data().meter.clone();
         let time = Time::of_call(&kit.limits, &runtime.settings);
         let started = run(&meter, time, module.handler.instantiate_async(&mut store)).await;

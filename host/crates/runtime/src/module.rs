@@ -119,7 +119,13 @@ impl Module {
 
     /// Makes an instance, if there is room for one.
     pub async fn instantiate(self: &Arc<Self>) -> Result<Instance, InstantiateError> {
-        Instance::new(self.clone()).await
+        self.instantiate_for("").await
+    }
+
+    /// The same for one key: what start-up code draws by chance, such as the seed of a generator, is another for each `seed`
+    /// and always the same for one.
+    pub async fn instantiate_for(self: &Arc<Self>, seed: &str) -> Result<Instance, InstantiateError> {
+        Instance::new(self.clone(), seed).await
     }
 
     /// Whether a call of the event that a slow host ended is put off once more, and uses no try. Not for ever: an event that

@@ -1,5 +1,6 @@
 //! Talking to the host that serves a socket.
 
+mod deploy;
 mod operate;
 mod publish;
 
@@ -103,6 +104,7 @@ impl Client {
             ErrorKind::Unavailable => AccessError::Unavailable(body.error),
             ErrorKind::Refused if !body.refused.is_empty() => AccessError::Refused(body.refused),
             ErrorKind::Refused => AccessError::Usage(body.error),
+            ErrorKind::NotAccepted => AccessError::NotAccepted(body.error),
             ErrorKind::Unknown | ErrorKind::Conflict | ErrorKind::Failed => AccessError::Failed(body.error),
         })
     }

@@ -66,6 +66,7 @@ impl From<OperationError> for Failed {
             OperationError::Usage(_) => Self::new(StatusCode::BAD_REQUEST, ErrorKind::Refused, text),
             OperationError::Unknown(_) => Self::new(StatusCode::NOT_FOUND, ErrorKind::Unknown, text),
             OperationError::Conflict(_) => Self::new(StatusCode::CONFLICT, ErrorKind::Conflict, text),
+            OperationError::Refused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorKind::NotAccepted, text),
             OperationError::Broker(error) => error.into(),
         }
     }

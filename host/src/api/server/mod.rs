@@ -2,6 +2,7 @@
 //!
 //! Every answer is bounded: listings come in pages, publishing streams both ways. Errors are `{"error": …}` with a status.
 
+mod deploy;
 mod failed;
 mod operate;
 
@@ -113,6 +114,7 @@ fn router(service: Service, config: &ApiConfig) -> Router {
         .route("/v1/backlog", get(backlog))
         .route("/v1/catalog", get(catalog))
         .merge(operate::routes())
+        .merge(deploy::routes(config.module_max_bytes))
         .fallback(async || Failed::new(StatusCode::NOT_FOUND, ErrorKind::Unknown, "no such path; see /v1/".into()))
         .method_not_allowed_fallback(async || {
             Failed::new(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::Refused, "this path has another method".into())

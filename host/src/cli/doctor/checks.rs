@@ -4,6 +4,8 @@ use std::path::Path;
 
 use keyrail::access::{self, Access, AccessError, Need};
 use keyrail::config::{BrokerAddress, Config};
+use keyrail::service::HandlerView;
+use keyrail_ordering::HeldState;
 use tokio::net::UnixStream;
 
 use super::super::numbers::{count, grouped};
@@ -26,6 +28,7 @@ pub(super) async fn all(config: &Config) -> Vec<Finding> {
     findings.push(Finding::ok("broker", format!("{}, {way}", config.broker)));
     findings.push(catalog(&access).await);
     findings.push(members(&access).await);
+    findings.push(served(&access).await);
     findings.push(halted(&access).await);
     findings.push(paused(&access).await);
     findings.push(outbox(&access).await);
@@ -76,7 +79,7 @@ async fn catalog(access: &Access) -> Finding {
         Ok(view) if view.catalog.handlers.is_empty() => Finding::warning(
             "catalog",
             "no handler is registered: nothing can be published",
-            "keyrail register FILE.wasm, or keyrail run --handler FILE.wasm",
+            "keyrail deploy FILE.wasm",
         ),
         Ok(view) => Finding::ok(
             "catalog",
@@ -99,12 +102,36 @@ async fn members(access: &Access) -> Finding {
         Ok(members) => {
             let up = members.iter().filter(|member| !member.leaving).count() as u64;
             if up == 0 {
-                return Finding::warning("members", "no host is up: nothing runs", "keyrail run --handler FILE.wasm");
+                return Finding::warning("members", "no host is up: nothing runs", "keyrail run");
             }
             Finding::ok("members", format!("{} up; see keyrail members", count(up, "host")))
         }
         Err(error) => unusable("members", &error),
     }
+}
+
+/// Whether somebody runs every handler, and everybody what is deployed.
+async fn served(access: &Access) -> Finding {
+    let handlers = match access.handlers().await {
+        Ok(handlers) => handlers,
+        Err(error) => return unusable("handlers", &error),
+    };
+    let serves = |handler: &HandlerView| handler.hosts.iter().any(|host| host.state == HeldState::Serving);
+    let fails = |handler: &HandlerView| handler.hosts.iter().any(|host| matches!(host.state, HeldState::Failed(_)));
+    let names = |of: &dyn Fn(&HandlerView) -> bool| -> Vec<String> {
+        handlers.iter().filter(|handler| of(handler)).map(|handler| handler.handler.to_string()).collect()
+    };
+    let failing = names(&fails);
+    if let Some(first) = failing.first() {
+        let found = format!("a host cannot run what is deployed of {}", failing.join(", "));
+        return Finding::warning("handlers", found, format!("keyrail handlers {first}"));
+    }
+    let idle = names(&|handler| !serves(handler));
+    if !idle.is_empty() {
+        let found = format!("no host serves {}: its events wait", idle.join(", "));
+        return Finding::warning("handlers", found, "keyrail run, or keyrail deploy FILE.wasm if nothing is deployed");
+    }
+    Finding::ok("handlers", format!("{} served", count(handlers.len() as u64, "handler")))
 }
 
 async fn halted(access: &Access) -> Finding {

@@ -31,6 +31,9 @@ pub(crate) struct Try {
     /// Component to try; it must declare the same handler
     #[arg(long, value_name = "FILE.wasm")]
     with: PathBuf,
+    /// Manifest of that component [default: FILE.manifest.toml beside it, if there]
+    #[arg(long, value_name = "FILE.toml")]
+    grants: Option<PathBuf>,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -59,7 +62,7 @@ struct Change {
 }
 
 pub(super) async fn run(args: Try, access: &Access, config: &Config) -> Result<Exit> {
-    let module = test::one_module(config, &args.with).await?;
+    let module = test::one_module(config, &args.with, args.grants.as_deref()).await?;
     let metadata = module.metadata().clone();
     let Place { category, key, group } = &args.place;
     // Several handlers may read the category: the candidate says which it is for.
@@ -127,11 +130,14 @@ fn show(args: &Try, group: &str, version: &str, entry: &RecordedEntry, before: &
         for emit in &emits {
             writeln!(out, "  emits {}", test::short(&serde_json::to_string(emit)?))?;
         }
+        let grants = args.grants.as_ref().map(|file| format!(" --grants {}", text::word(&file.display().to_string())));
+        let deploy =
+            format!("keyrail deploy {}{}", text::word(&args.with.display().to_string()), grants.unwrap_or_default());
         let retry = text::head_command("retry", category, key, group);
         writeln!(
             out,
-            "\nnothing was changed; if this is right, give the hosts this version, then {}",
-            text::typed(&format!("{retry} --reason TEXT"))
+            "\nnothing was changed; if this is right: {}",
+            text::typed(&format!("{deploy}, then {retry} --reason TEXT"))
         )?;
     } else {
         writeln!(out, "\nnothing was changed")?;

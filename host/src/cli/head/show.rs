@@ -92,14 +92,21 @@ fn next(out: &mut impl Write, head: &HeadView) -> io::Result<()> {
     if head.halted.is_none() && head.attempts == 0 {
         return Ok(());
     }
+    let (category, key, group) = (head.category.as_str(), head.key.as_str(), head.group.as_str());
     writeln!(out, "\nnext, one of:")?;
+    if matches!(head.content, ContentView::Event(_)) {
+        let attempt = text::typed(&text::head_command("try", category, key, group));
+        writeln!(
+            out,
+            "  {attempt} --with FIXED.wasm\n      see what another version would make of it; nothing is changed"
+        )?;
+    }
     for (verb, why) in [
-        ("retry", "try it again, with all its tries"),
+        ("retry", "try it again, with all its tries, on the version that is deployed"),
         ("set-aside", "go on without it, and keep it"),
         ("skip", "go on without it, for good"),
     ] {
-        let command =
-            text::typed(&text::head_command(verb, head.category.as_str(), head.key.as_str(), head.group.as_str()));
+        let command = text::typed(&text::head_command(verb, category, key, group));
         writeln!(out, "  {command} --expect {} --reason TEXT\n      {why}", head.entry)?;
     }
     Ok(())
@@ -112,7 +119,7 @@ pub(super) fn several(out: &mut impl Write, heads: &[HeadView]) -> io::Result<()
             Some(halted) => format!("halted: {}", halted.cause),
             None => next_try(head),
         };
-        let error = head.last_error.as_deref().map(|error| text::cut(error, ERROR_SHOWN_MAX_CHARS));
+        let error = head.last_error.as_deref().map(|error| text::gist(error, ERROR_SHOWN_MAX_CHARS));
         vec![
             head.group.to_string(),
             head.entry.clone(),

@@ -73,6 +73,9 @@ pub(crate) struct Replay {
     /// Component
     #[arg(long, value_name = "FILE.wasm")]
     with: PathBuf,
+    /// Manifest of that component [default: FILE.manifest.toml beside it, if there]
+    #[arg(long, value_name = "FILE.toml")]
+    grants: Option<PathBuf>,
     /// Compare with this file [default: with what the bundle itself expects]
     #[arg(long, value_name = "FILE.jsonl")]
     expect: Option<PathBuf>,
@@ -113,7 +116,7 @@ pub(crate) async fn replay(args: Replay, config: &Config) -> Result<Exit> {
         Some(path) => Some(test::Expectation::read(path)?),
         None => test::Expectation::of_bundle(&args.file, &bundle.expected)?,
     };
-    let module = test::one_module(config, &args.with).await?;
+    let module = test::one_module(config, &args.with, args.grants.as_deref()).await?;
     let recording = &bundle.recording;
     if module.metadata().name != recording.group {
         return Err(Refused(format!(

@@ -47,7 +47,10 @@ pub(crate) struct Args {
     /// Events as for keyrail publish, plain or gzip; - for standard input
     #[arg(value_name = "EVENTS.jsonl[.gz]")]
     events: PathBuf,
-    /// Another component that takes part; repeatable
+    /// Manifest with what it may use, and its limits [default: FILE.manifest.toml beside it, if there]
+    #[arg(long, value_name = "FILE.toml")]
+    grants: Option<PathBuf>,
+    /// Another component that takes part, with the manifest beside it; repeatable
     #[arg(long, value_name = "OTHER.wasm")]
     with: Vec<PathBuf>,
     /// Compare with this file
@@ -70,8 +73,10 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
         _ => None,
     };
     let runtime = load::runtime(config)?;
-    let files: Vec<_> = std::iter::once(&args.file).chain(&args.with).cloned().collect();
-    let modules = load::all(&runtime, &files).await?;
+    let (module, _) = load::with_grants(&runtime, &args.file, args.grants.as_deref()).await?;
+    let mut modules = load::all(&runtime, &args.with).await?;
+    modules.insert(0, module);
+    load::check_distinct(&modules, &std::iter::once(&args.file).chain(&args.with).collect::<Vec<_>>())?;
     let mut rehearsal = Rehearsal::new(&modules, &config.engine.retry).map_err(failure)?;
     let happened = rehearse(&mut rehearsal, &source, config).await?;
 
@@ -176,8 +181,7 @@ pub(crate) fn write_lines(path: &Path, lines: &[String]) -> Result<()> {
 }
 
 /// The module of a file that must be one handler.
-pub(crate) async fn one_module(config: &Config, file: &Path) -> Result<Arc<Module>> {
+pub(crate) async fn one_module(config: &Config, file: &Path, grants: Option<&Path>) -> Result<Arc<Module>> {
     let runtime = load::runtime(config)?;
-    let mut modules = load::all(&runtime, &[file.to_path_buf()]).await?;
-    modules.pop().ok_or_else(|| anyhow::anyhow!("no handler to run"))
+    Ok(load::with_grants(&runtime, file, grants).await?.0)
 }

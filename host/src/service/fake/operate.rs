@@ -228,6 +228,11 @@ impl Operate for FakeBroker {
         Ok(())
     }
 
+    async fn record(&self, action: &str, target: &str, by: &By) -> Result<(), Error> {
+        self.inner().desk.record(action, target.into(), String::new(), by);
+        Ok(())
+    }
+
     async fn audit(&self, cursor: u64, _: usize) -> Rows<AuditRow> {
         let newest_first: Vec<_> = self.inner().desk.audit.iter().rev().cloned().collect();
         Ok(page(&newest_first, cursor))

@@ -16,6 +16,9 @@ pub enum OperationError {
     /// It is not as it was expected to be: somebody was faster. Nothing was changed.
     #[error("{0}")]
     Conflict(String),
+    /// A handler that the rules refuse, with every reason.
+    #[error("{}", .0.join("; "))]
+    Refused(Vec<String>),
     /// The broker.
     #[error(transparent)]
     Broker(#[from] Error),

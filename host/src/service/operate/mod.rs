@@ -19,6 +19,8 @@ pub use views::{
     AuditView, ContentView, DeadLetterView, EventView, HaltedRow, HeadView, NextTry, PausedView, WhoAndWhy,
 };
 
+pub(super) use views::timestamp;
+
 use keyrail_broker::By;
 
 /// Longest reason and longest name of who.
@@ -27,7 +29,7 @@ const WHO_MAX_BYTES: usize = 200;
 
 impl WhoAndWhy {
     /// For the broker, if it says something.
-    fn checked(&self) -> Result<By, OperationError> {
+    pub(super) fn checked(&self) -> Result<By, OperationError> {
         for (what, text, max) in [("reason", &self.reason, REASON_MAX_BYTES), ("name of who", &self.who, WHO_MAX_BYTES)]
         {
             let refused = |why: String| Err(OperationError::Usage(format!("the {what} {why}")));

@@ -130,7 +130,7 @@ fn failure<T: std::fmt::Debug>(result: Result<T, AccessError>) -> (&'static str,
         AccessError::Usage(_) => "usage",
         AccessError::Failed(_) => "failed",
         AccessError::Unavailable(_) => "unavailable",
-        AccessError::Refused(_) => "refused",
+        AccessError::Refused(_) | AccessError::NotAccepted(_) => "refused",
     };
     (kind, error.to_string())
 }
@@ -344,6 +344,7 @@ async fn pauses_dead_letters_members_and_the_record() {
             settled: 9,
             release: "0.1.0".into(),
             leaving: false,
+            held: vec![],
         };
         broker.lay_member(member("b"));
         broker.lay_member(member("a"));

@@ -253,7 +253,7 @@ fn headers(headers: &[(String, String)]) -> rows::Values {
 }
 
 /// Milliseconds since 1970 as RFC 3339 in UTC.
-pub(super) fn timestamp(at_ms: u64) -> String {
+pub(in crate::service) fn timestamp(at_ms: u64) -> String {
     let known = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     known.map_or_else(|| format!("{at_ms} ms after 1970"), |timestamp| format!("{timestamp:.3}"))
 }

@@ -1,9 +1,10 @@
 //! What operators and housekeepers do.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use keyrail_broker::{
-    AuditRow, By, DeadLetter, Error, Head, HeadAction, Housekeeping, IdleStream, Members, Operate, OperateError,
-    Paused, ReadySource, Rows,
+    AuditRow, By, DeadLetter, Error, Head, HeadAction, Housekeeping, IdleStream, Members, ModuleInfo, Modules, Operate,
+    OperateError, Paused, ReadySource, Rows,
 };
 use keyrail_ordering::{CategoryName, EntryId, EntryRef, HaltRecord, Key, Member, OwnerId, PartitionId, PartitionSpec};
 
@@ -19,6 +20,34 @@ impl Members for FaultyBroker {
     async fn leave(&self, owner: &OwnerId) -> Result<(), Error> {
         let owner = owner.clone();
         send!(self, "leave", |truth| truth.store().leave(&owner).await)
+    }
+}
+
+#[async_trait]
+impl Modules for FaultyBroker {
+    async fn put_module(&self, info: &ModuleInfo, bytes: Bytes) -> Result<(), Error> {
+        let info = info.clone();
+        send!(self, "put_module", |truth| truth.store().put_module(&info, bytes).await)
+    }
+
+    async fn module_info(&self, content_hash: &str) -> Result<Option<ModuleInfo>, Error> {
+        self.link.look("module_info").await?;
+        self.truth().store().module_info(content_hash).await
+    }
+
+    async fn module(&self, content_hash: &str) -> Result<Option<Bytes>, Error> {
+        self.link.look("module").await?;
+        self.truth().store().module(content_hash).await
+    }
+
+    async fn modules(&self) -> Result<Vec<ModuleInfo>, Error> {
+        self.link.look("modules").await?;
+        self.truth().store().modules().await
+    }
+
+    async fn drop_module(&self, content_hash: &str) -> Result<(), Error> {
+        let content_hash = content_hash.to_owned();
+        send!(self, "drop_module", |truth| truth.store().drop_module(&content_hash).await)
     }
 }
 
@@ -124,6 +153,11 @@ impl Operate for FaultyBroker {
     ) -> Result<(), OperateError> {
         let (category, key, by) = (category.clone(), key.cloned(), by.clone());
         send!(self, "purge", |truth| truth.store().purge(&category, key.as_ref(), id, &by).await)
+    }
+
+    async fn record(&self, action: &str, target: &str, by: &By) -> Result<(), Error> {
+        let (action, target, by) = (action.to_owned(), target.to_owned(), by.clone());
+        send!(self, "record", |truth| truth.store().record(&action, &target, &by).await)
     }
 
     async fn audit(&self, cursor: u64, limit: usize) -> Rows<AuditRow> {

@@ -17,6 +17,7 @@ fn member(owner: &str, groups: &[&str]) -> Member {
         settled: 3,
         release: "1.2.3".into(),
         leaving: false,
+        held: vec![],
     }
 }
 

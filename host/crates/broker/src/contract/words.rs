@@ -61,7 +61,7 @@ pub fn commit(entry: &Entry) -> Commit {
 
 pub fn commit_all(entries: &[&Entry]) -> Commit {
     let entries = entries.iter().map(|entry| entry.at.clone()).collect();
-    Commit { entries, effects: Effects::default(), take_max: 0, release: false }
+    Commit { entries, effects: Effects::default(), take_max: 0, release: false, version: None }
 }
 
 pub fn category(name: &str) -> CategoryName {

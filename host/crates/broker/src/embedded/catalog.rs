@@ -10,7 +10,7 @@ use super::reading;
 use super::records::catalog::Topology;
 use super::records::{catalog, lane_of, parse_key, ready, storage, streams};
 use super::writer::Batch;
-use crate::{CatalogStore, Error, ReadySource};
+use crate::{Bell, CatalogStore, Error, ReadySource};
 
 /// Rows of an index that are read at once.
 const PAGE: usize = 1_000;
@@ -64,6 +64,7 @@ fn set(batch: &mut Batch<'_, '_>, catalog: &Catalog, expected: u64) -> Result<Op
     for (category, source) in &welcomed {
         welcome(batch, category, source)?;
     }
+    batch.bells.push(Bell::Catalog);
     Ok(Some(version))
 }
 

@@ -7,7 +7,9 @@ use redb::ReadableDatabase;
 use super::EmbeddedBroker;
 use super::publish::trim;
 use super::records::streams::StreamRecord;
-use super::records::{attempts, cursors, lane_of, leases, parse_key, partition_of, source_of, storage, streams, turns};
+use super::records::{
+    attempts, cursors, lane_of, leases, parse_key, partition_of, source_of, storage, streams, turns, versions,
+};
 use super::writer::Batch;
 use crate::{Error, Housekeeping, IdleStream, ReadySource};
 
@@ -125,6 +127,7 @@ fn reap(batch: &mut Batch<'_, '_>, idle: &IdleStream) -> Result<bool, Error> {
             attempts::remove(&mut batch.tables.attempts, partition)?;
             leases::remove(&mut batch.tables.leases, partition)?;
             turns::remove(&mut batch.tables.turns, partition)?;
+            versions::remove(&mut batch.tables.txn.open_table(versions::TABLE).map_err(storage)?, partition)?;
         }
     }
     Ok(true)

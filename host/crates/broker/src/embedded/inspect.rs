@@ -9,7 +9,7 @@ use super::records::catalog::Topology;
 use super::records::cursors::Span;
 use super::records::{
     attempts, catalog, counters, cursors, deliveries, entries, halts, lane_of, leases, outbox, parse_key,
-    partition_key, partition_of, source_key, state, storage, streams,
+    partition_key, partition_of, source_key, state, storage, streams, versions,
 };
 use super::shared_log::stream_of;
 use super::{EmbeddedBroker, Shared};
@@ -161,6 +161,7 @@ struct Reader<'a> {
     leases: redb::ReadOnlyTable<super::records::PartitionKey, &'static [u8]>,
     attempts: redb::ReadOnlyTable<super::records::PartitionKey, &'static [u8]>,
     halts: redb::ReadOnlyTable<super::records::PartitionKey, &'static [u8]>,
+    versions: redb::ReadOnlyTable<super::records::PartitionKey, &'static [u8]>,
 }
 
 impl<'a> Reader<'a> {
@@ -172,6 +173,7 @@ impl<'a> Reader<'a> {
             leases: txn.open_table(leases::TABLE).map_err(storage)?,
             attempts: txn.open_table(attempts::TABLE).map_err(storage)?,
             halts: txn.open_table(halts::TABLE).map_err(storage)?,
+            versions: txn.open_table(versions::TABLE).map_err(storage)?,
         })
     }
 
@@ -214,6 +216,7 @@ impl<'a> Reader<'a> {
             owner: lease.map(|lease| lease.owner),
             attempts: halted.as_ref().map_or(tries, |halted| halted.attempts),
             halted,
+            versions: versions::get(&self.versions, &partition)?,
             partition,
         }))
     }

@@ -13,9 +13,9 @@ use super::reading::{self, Pinned, Read};
 use super::records::attempts::StoredAttempts;
 use super::records::halts::HaltOrder;
 use super::records::leases::LeaseRecord;
-use super::records::{attempts, cursors, halts, leases, outbox, source_of, state, storage};
+use super::records::{attempts, cursors, halts, leases, outbox, source_of, state, storage, versions};
 use super::writer::Batch;
-use crate::{Bell, Commit, Committed, Error, FencedError, Log, Taken};
+use crate::{Bell, Commit, Committed, Error, FencedError, Log, Taken, VersionSince};
 
 /// Settled entries that one commit drops, at most; the next ones drop the rest.
 pub(super) const TRIM_MAX: u64 = 256;
@@ -153,6 +153,10 @@ fn settle(batch: &mut Batch<'_, '_>, lease: &Lease, commit: Commit) -> Result<Co
     }
     if clears_attempts {
         attempts::remove(&mut batch.tables.attempts, id)?;
+    }
+    if let (Some(version), Some(from)) = (&commit.version, commit.entries.first()) {
+        let since = VersionSince { from: from.clone(), version: version.to_string() };
+        versions::add(&mut batch.tables.txn.open_table(versions::TABLE).map_err(storage)?, id, since)?;
     }
     trim(batch, stream, TRIM_MAX)?;
     let read = reading::read(batch.tables, &lease.partition, before.clone(), None, commit.take_max)?;

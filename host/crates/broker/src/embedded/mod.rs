@@ -26,6 +26,7 @@ mod letters;
 mod live;
 mod log;
 mod members;
+mod modules;
 mod open;
 mod operate;
 mod pausing;

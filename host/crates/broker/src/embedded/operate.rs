@@ -114,6 +114,16 @@ impl Operate for EmbeddedBroker {
         self.writer.call(move |batch| letters::purge(batch, &category, key.as_ref(), id, by)).await
     }
 
+    async fn record(&self, action: &str, target: &str, by: &By) -> Result<(), Error> {
+        let (action, target, by) = (action.to_owned(), target.to_owned(), by.clone());
+        self.writer
+            .call(move |batch| {
+                batch.writes();
+                record(batch, &action, target, String::new(), by)
+            })
+            .await
+    }
+
     async fn audit(&self, cursor: u64, limit: usize) -> Rows<AuditRow> {
         let from = if cursor == 0 { u64::MAX } else { cursor };
         self.read(move |shared| {

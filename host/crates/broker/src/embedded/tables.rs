@@ -14,8 +14,8 @@ use super::records::seen::{self, Hand, SeenKey, SeenValue};
 use super::records::state::{self, StateTables};
 use super::records::streams::{self, IndexKey, IndexValue, StreamValue};
 use super::records::{
-    PartitionKey, StreamKey, attempts, audit, catalog, cursors, deliveries, entries, halts, leases, outbox, paused,
-    ready, storage, turns,
+    PartitionKey, StreamKey, attempts, audit, catalog, cursors, deliveries, entries, halts, leases, modules, outbox,
+    paused, ready, storage, turns, versions,
 };
 use crate::Error;
 
@@ -126,6 +126,9 @@ fn open_seldom_written(txn: &WriteTransaction) -> Result<(), Error> {
     HaltOrder::open(txn)?;
     txn.open_table(audit::TABLE).map_err(storage)?;
     txn.open_table(paused::TABLE).map_err(storage)?;
+    txn.open_table(modules::TABLE).map_err(storage)?;
+    txn.open_table(modules::BYTES).map_err(storage)?;
+    txn.open_table(versions::TABLE).map_err(storage)?;
     Ok(())
 }
 

@@ -81,7 +81,7 @@ impl Listener {
         };
         let (mut sink, mut messages) = connection.split();
         let mut names: Vec<&str> = self.channels.keys().map(String::as_str).collect();
-        names.extend([keyspace::OUTBOX, keyspace::MEMBERS]);
+        names.extend([keyspace::OUTBOX, keyspace::MEMBERS, keyspace::CATALOG]);
         let answer = Duration::from_millis(self.timeouts.response_ms);
         match timeout(answer, sink.subscribe(&names)).await {
             Ok(Ok(())) => {}
@@ -121,6 +121,9 @@ impl Listener {
         }
         if channel == keyspace::MEMBERS {
             return Some(Bell::Members);
+        }
+        if channel == keyspace::CATALOG {
+            return Some(Bell::Catalog);
         }
         let source = self.channels.get(channel)?;
         let key = std::str::from_utf8(message.get_payload_bytes()).ok()?;

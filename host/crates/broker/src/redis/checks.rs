@@ -169,7 +169,7 @@ fn info(text: &str, address: &str) -> Vec<Check> {
 }
 
 async fn permissions(connection: &Connection) -> Result<(), Error> {
-    let answer = match functions::call(connection, &Call::new("keyrail_2_check", 0)).await {
+    let answer = match functions::call(connection, &Call::new("keyrail_3_check", 0)).await {
         Ok(answer) => answer,
         Err(failure) if failure.is_forbidden() => {
             return Err(Error::Unusable(format!(

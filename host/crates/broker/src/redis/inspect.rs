@@ -1,15 +1,17 @@
 //! Looking without touching.
 
 use async_trait::async_trait;
-use keyrail_ordering::{Catalog, CategoryName, EntryId, Generation, Key, Lane, OwnerId, PartitionId, Scope, StreamId};
+use keyrail_ordering::{
+    Catalog, CategoryName, EntryId, EntryRef, Generation, Key, KeyRules, Lane, OwnerId, PartitionId, Scope, StreamId,
+};
 use redis::Value;
 
 use super::RedisBroker;
 use super::answer::{self, Answer};
 use super::decode;
 use super::functions::Call;
-use super::keyspace::{self, Listing, Part};
-use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, Snapshot, StateRow, wire};
+use super::keyspace::{self, Listing, Name, Part};
+use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, Snapshot, StateRow, VersionSince, wire};
 
 /// Rows of one page; a page may hold a few more, since the server scans whole buckets.
 const PAGE_MAX: usize = 200;
@@ -126,7 +128,7 @@ impl RedisBroker {
     /// What a group has not settled of a category that is not partitioned: its waiting entries as a row counts them.
     async fn unsettled(&self, source: &ReadySource, category: &CategoryName) -> Result<u64, Error> {
         let stream = StreamId { category: category.clone(), key: None, lane: Lane::Primary };
-        let mut call = Call::new("keyrail_2_rows", 0);
+        let mut call = Call::new("keyrail_3_rows", 0);
         call.arg(keyspace::collection(source))
             .arg(source.group().as_str())
             .arg(1)
@@ -213,7 +215,7 @@ impl RedisBroker {
         }
         let lanes = [Lane::Primary, Lane::Backfill];
         let rules = self.rules();
-        let mut call = Call::new("keyrail_2_rows", 0);
+        let mut call = Call::new("keyrail_3_rows", 0);
         call.arg(keyspace::collection(source)).arg(source.group().as_str()).arg(categories.len() * lanes.len());
         for key in &keys {
             call.arg(key.as_str());
@@ -225,11 +227,20 @@ impl RedisBroker {
             }
         }
         let mut answer = Answer::of(self.call(&call).await?)?;
-        keys.into_iter().map(|key| row(partition_of(source, key), answer.list()?)).collect()
+        keys.into_iter().map(|key| row(partition_of(source, key), answer.list()?, &rules)).collect()
     }
 }
 
-fn row(partition: PartitionId, mut answer: Answer) -> Result<(PartitionRow, bool), Error> {
+/// One line of what `commit.lua` keeps.
+fn version_since(line: &str, rules: &KeyRules) -> Option<VersionSince> {
+    let (id, rest) = line.split_once('\t')?;
+    let (version, stream) = rest.split_once('\t')?;
+    let Name::Stream(stream) = keyspace::parse(stream, rules)? else { return None };
+    let id = id.parse().ok()?;
+    Some(VersionSince { from: EntryRef { stream, id }, version: version.into() })
+}
+
+fn row(partition: PartitionId, mut answer: Answer, rules: &KeyRules) -> Result<(PartitionRow, bool), Error> {
     let last = answer::entry_id(&answer.text()?)?;
     let settled = answer::entry_id(&answer.text()?)?;
     let waiting = answer.number()?;
@@ -238,10 +249,11 @@ fn row(partition: PartitionId, mut answer: Answer) -> Result<(PartitionRow, bool
     let attempts = answer.number()? as u32;
     let record = answer.bytes()?;
     let halted = if record.is_empty() { None } else { Some(wire::decode(&record)?) };
+    let versions = answer.text()?.lines().filter_map(|line| version_since(line, rules)).collect();
     let owned = !lease.is_empty();
     let holder = owner(if owned { &lease } else { &last_owner });
     let (owner, generation) = holder.unzip();
-    let row = PartitionRow { partition, last, settled, waiting, owner, generation, owned, attempts, halted };
+    let row = PartitionRow { partition, last, settled, waiting, owner, generation, owned, attempts, halted, versions };
     Ok((row, !last_owner.is_empty()))
 }
 

@@ -17,6 +17,7 @@
 //! | `{collection}:__behind__:{group}` | sorted set | key → time when it is due; also the name of its bell's channel |
 //! | `{collection}:__halted__:{group}`, `…:__states__:{group}` | set | keys that stand still; keys that have state |
 //! | `{collection}:__owners__:{group}` | hash | key → last owner |
+//! | `{collection}:__versions__:{group}` | hash | key → `{id} TAB {version} TAB {stream}` a line: from where on which version handled it; goes with its last owner |
 //! | `order:__seen__:{event id}` | string with TTL | the entry that the event became |
 //! | `order:__paused__` | hash | key, or nothing for the whole category → `{time}:{who and why}`; until it is resumed |
 //! | `order:__dlqs__` | sorted set | keys with dead letters, nothing for a category without keys; all scores 0, for their ranks |
@@ -24,6 +25,8 @@
 //! | `metrics:__attempts__:{group}` | hash | entry → `{attempts}:{crashes}:{error}`, from its first failure until it is settled |
 //! | `metrics:__waiting__:{group}` | sorted set | entry → time when it is due again; those that are nobody's at the moment |
 //! | `__members__` | hash | owner → `{until}:{signature}:{record}`; gone when its time is over; also its bell's channel |
+//! | `__modules__` | hash | hash of a component's bytes → what is known of it |
+//! | `__module__:{hash}` | string | those bytes |
 //! | `__audit__` | stream | what operators did; the last 10,000 |
 //! | `__paused__` | set | the categories that have a `__paused__` hash |
 //!
@@ -47,6 +50,8 @@ pub const ABANDONED: &str = "__outbox_abandoned__";
 pub const CATALOG: &str = "__catalog__";
 /// Who is there; also the name of its bell's channel.
 pub const MEMBERS: &str = "__members__";
+/// What is known of each component.
+pub const MODULES: &str = "__modules__";
 /// What operators did.
 pub const AUDIT: &str = "__audit__";
 /// The categories in which anything is paused.
@@ -141,11 +146,21 @@ pub enum Listing {
     Waiting,
     /// Whose turn it was last among a process manager's streams.
     Turns,
+    /// From where on which version handled each key.
+    Versions,
 }
 
 impl Listing {
-    const ALL: [Self; 7] =
-        [Self::Ready, Self::Halted, Self::Owners, Self::States, Self::Attempts, Self::Waiting, Self::Turns];
+    const ALL: [Self; 8] = [
+        Self::Ready,
+        Self::Halted,
+        Self::Owners,
+        Self::States,
+        Self::Attempts,
+        Self::Waiting,
+        Self::Turns,
+        Self::Versions,
+    ];
 
     const fn word(self) -> &'static str {
         match self {
@@ -156,6 +171,7 @@ impl Listing {
             Self::Attempts => "__attempts__",
             Self::Waiting => "__waiting__",
             Self::Turns => "__turns__",
+            Self::Versions => "__versions__",
         }
     }
 }
@@ -163,6 +179,11 @@ impl Listing {
 /// The name of a group's list.
 pub fn listing(source: &ReadySource, listing: Listing) -> String {
     format!("{}:{}:{}", collection(source), listing.word(), source.group())
+}
+
+/// The bytes of a component.
+pub fn module(content_hash: &str) -> String {
+    format!("__module__:{content_hash}")
 }
 
 /// The index of a category.
@@ -302,7 +323,7 @@ mod tests {
                 let id = PartitionId { group, scope };
                 (part(&id, Part::ALL[which]), Name::Part(id, Part::ALL[which]))
             });
-        let listings = (group(), proptest::option::of(category()), 0..7usize).prop_map(|(group, category, which)| {
+        let listings = (group(), proptest::option::of(category()), 0..8usize).prop_map(|(group, category, which)| {
             let source = match category {
                 Some(category) => ReadySource::Category { group, category },
                 None => ReadySource::ProcessManager { group },

@@ -18,7 +18,7 @@ const ERROR_MAX_BYTES: usize = 4 * 1024;
 impl Log for RedisBroker {
     async fn take(&self, lease: &Lease, max: usize, recover: bool) -> Result<Taken, FencedError> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_2_take", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_3_take", &lease.partition, &names);
         call.arg(lease.token()).arg(max.clamp(1, READ_MAX)).flag(recover).arg(self.kept());
         let mut answer = self.fenced(&call, None).await?;
         let more = answer.flag()?;
@@ -29,7 +29,7 @@ impl Log for RedisBroker {
 
     async fn state(&self, lease: &Lease, name: &str) -> Result<Option<Bytes>, FencedError> {
         let id = &lease.partition.id;
-        let mut call = Call::new("keyrail_2_state", 1);
+        let mut call = Call::new("keyrail_3_state", 1);
         call.arg(keyspace::part(id, Part::State))
             .arg(keyspace::scope(id))
             .arg(id.group.as_str())
@@ -45,12 +45,13 @@ impl Log for RedisBroker {
         };
         let partition = &lease.partition;
         let names = self.stream_names(partition);
-        let mut call = Self::partition_call("keyrail_2_commit", partition, &names);
+        let mut call = Self::partition_call("keyrail_3_commit", partition, &names);
         call.arg(lease.token())
             .arg(place_of(lease, &first.stream)?)
             .arg(commit.take_max.min(READ_MAX))
             .flag(commit.release)
             .arg(self.kept())
+            .arg(commit.version.as_deref().unwrap_or_default())
             .arg(commit.entries.len());
         for entry in &commit.entries {
             if entry.stream != first.stream {
@@ -92,7 +93,7 @@ impl Log for RedisBroker {
     ) -> Result<(), FencedError> {
         place_of(lease, &head.stream)?;
         let names = [keyspace::stream(&head.stream, &self.rules())];
-        let mut call = Self::partition_call("keyrail_2_fail", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_3_fail", &lease.partition, &names);
         call.arg(lease.token()).arg(head.id.to_string()).arg(attempt).arg(after_ms.min(TIME_MAX_MS)).arg(cut(error));
         self.fenced(&call, Some(head)).await?;
         Ok(())
@@ -100,7 +101,7 @@ impl Log for RedisBroker {
 
     async fn halt(&self, lease: &Lease, record: &HaltRecord) -> Result<(), FencedError> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_2_halt", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_3_halt", &lease.partition, &names);
         let record = HaltRecord { error: cut(&record.error).into(), ..record.clone() };
         call.arg(lease.token())
             .arg(place_of(lease, &record.head.stream)?)

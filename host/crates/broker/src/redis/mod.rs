@@ -20,6 +20,7 @@ mod leases;
 mod letters;
 mod log;
 mod members;
+mod modules;
 mod operate;
 mod pausing;
 mod publish;

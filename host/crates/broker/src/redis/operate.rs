@@ -8,6 +8,7 @@ use redis::Value;
 
 use super::answer::{self, Answer, Status};
 use super::decode;
+use super::functions::Call;
 use super::inspect::{owner, partition_of};
 use super::keyspace::{self, Listing};
 use super::{RedisBroker, pausing};
@@ -22,7 +23,7 @@ pub(super) const PAGE_MAX: usize = 200;
 impl Operate for RedisBroker {
     async fn head(&self, partition: &PartitionSpec) -> Result<Option<Head>, Error> {
         let names = self.stream_names(partition);
-        let call = Self::partition_call("keyrail_2_head", partition, &names);
+        let call = Self::partition_call("keyrail_3_head", partition, &names);
         let mut answer = Answer::of(self.call(&call).await?)?;
         if answer.is_empty() {
             return Ok(None);
@@ -53,7 +54,7 @@ impl Operate for RedisBroker {
         let Some(place) = partition.streams.iter().position(|stream| *stream == head.stream) else {
             return Err(OperateError::NotHead { named: named(), head: None });
         };
-        let mut call = Self::partition_call("keyrail_2_act", partition, &names);
+        let mut call = Self::partition_call("keyrail_3_act", partition, &names);
         call.arg(match action {
             HeadAction::Retry => "retry",
             HeadAction::Skip => "skip",
@@ -153,6 +154,17 @@ impl Operate for RedisBroker {
         by: &By,
     ) -> Result<(), OperateError> {
         self.purge_letter(category, key, id, by).await
+    }
+
+    async fn record(&self, action: &str, target: &str, by: &By) -> Result<(), Error> {
+        let mut call = Call::new("keyrail_3_record", 0);
+        call.arg(action).arg(target).arg(&by.who).arg(&by.reason);
+        let mut answer = Answer::of(self.call(&call).await?)?;
+        match answer.status()? {
+            Status::Ok => Ok(()),
+            Status::Refused => Err(Error::Refused(answer.text()?)),
+            other => Err(Error::Corrupt(format!("the audit answered {other:?}"))),
+        }
     }
 
     async fn audit(&self, cursor: u64, limit: usize) -> Rows<AuditRow> {

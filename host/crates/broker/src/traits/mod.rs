@@ -1,10 +1,11 @@
 //! What a broker is to the engine. Each trait is one concern; [`Broker`] is all of them.
 //!
 //! Here is what an owner needs. [`operate`] is for operators, [`shared`] for categories that are not partitioned,
-//! [`members`] for who is there, [`housekeeping`] for what nobody waits for.
+//! [`members`] for who is there, [`modules`] for the components, [`housekeeping`] for what nobody waits for.
 
 pub(crate) mod housekeeping;
 pub(crate) mod members;
+pub(crate) mod modules;
 pub(crate) mod operate;
 pub(crate) mod shared;
 
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::{AcquireError, Error, FencedError, PublishError};
 use housekeeping::Housekeeping;
 use members::Members;
+use modules::Modules;
 use operate::Operate;
 use shared::SharedLog;
 
@@ -136,6 +138,8 @@ pub enum Bell {
     Outbox,
     /// A member joined, left, or said that it leaves.
     Members,
+    /// The catalog was set.
+    Catalog,
     /// Bells may have been lost (a reconnect): look through everything.
     Lost,
 }
@@ -196,7 +200,7 @@ pub trait Leases: Send + Sync {
     /// is the start).
     async fn ready(&self, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error>;
 
-    /// Listens for the bells of these sources and of the outbox.
+    /// Listens for the bells of these sources, of the outbox, of the members and of the catalog.
     async fn bells(&self, sources: Vec<ReadySource>) -> Result<Bells, Error>;
 }
 
@@ -233,6 +237,9 @@ pub struct Commit {
     pub take_max: usize,
     /// Give the lease up in the same step if nothing is left to read or pending.
     pub release: bool,
+    /// The version that handled the first of `entries`, to be put on record; none if it is the one that handled what was
+    /// settled last.
+    pub version: Option<Arc<str>>,
 }
 
 /// What a commit answers.
@@ -283,7 +290,7 @@ pub trait CatalogStore: Send + Sync {
     async fn catalog(&self) -> Result<(Catalog, u64), Error>;
 
     /// Sets the catalog if its version is still `expected`; answers with the new version, or none if somebody else was
-    /// faster. In the same step the categories' groups and key fields become visible to publishers, and a new group's
+    /// faster. In the same step the categories' groups and key fields become visible to publishers, [`Bell::Catalog`] rings, and a new group's
     /// ready set is filled with every key that has entries. A category's key that differs while it has entries is refused.
     async fn set_catalog(&self, catalog: &Catalog, expected: u64) -> Result<Option<u64>, Error>;
 }
@@ -328,6 +335,17 @@ pub struct PartitionRow {
     pub attempts: u32,
     /// Why it stands still, if it does.
     pub halted: Option<HaltRecord>,
+    /// The versions that handled its events, oldest first; the last eight.
+    pub versions: Vec<VersionSince>,
+}
+
+/// From which entry on a version handled the events of a partition, until the next one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionSince {
+    /// The first entry that it handled.
+    pub from: EntryRef,
+    /// The version.
+    pub version: String,
 }
 
 /// The state of one key.
@@ -396,7 +414,7 @@ pub trait Inspect: Send + Sync {
 
 /// A whole broker.
 pub trait Broker:
-    Publish + Leases + Log + SharedLog + CatalogStore + Router + Inspect + Members + Operate + Housekeeping
+    Publish + Leases + Log + SharedLog + CatalogStore + Modules + Router + Inspect + Members + Operate + Housekeeping
 {
     /// Where it is, for logs and errors; never with a password.
     fn address(&self) -> String;

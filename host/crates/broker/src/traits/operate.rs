@@ -131,7 +131,7 @@ pub struct Paused {
 pub struct AuditRow {
     /// When, in milliseconds since 1970 by the broker's clock.
     pub at_ms: u64,
-    /// What: `retry`, `skip`, `set-aside`, `redrive`, `purge`, `pause`, `resume`.
+    /// What: `retry`, `skip`, `set-aside`, `redrive`, `purge`, `pause`, `resume`, `deploy`, `promote`, …
     pub action: String,
     /// On what: a partition, a category, a dead letter.
     pub target: String,
@@ -204,6 +204,9 @@ pub trait Operate: Send + Sync {
     /// Drops one dead letter for good.
     async fn purge(&self, category: &CategoryName, key: Option<&Key>, id: EntryId, by: &By)
     -> Result<(), OperateError>;
+
+    /// Puts an action on record that changed something elsewhere, in the catalog.
+    async fn record(&self, action: &str, target: &str, by: &By) -> Result<(), Error>;
 
     /// The last actions, newest first. At least the last 10,000 are kept.
     async fn audit(&self, cursor: u64, limit: usize) -> Rows<AuditRow>;

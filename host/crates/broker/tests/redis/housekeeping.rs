@@ -14,7 +14,7 @@ async fn with(world: &World, retention: Retention) -> RedisBroker {
 async fn drain(broker: &RedisBroker, key_text: &str) {
     let held = broker.acquire(partition(key_text), &owner("d"), TTL_MS, 1_000).await.unwrap();
     let entries = held.entries.iter().map(|entry| entry.at.clone()).collect();
-    let all = Commit { entries, effects: Effects::default(), take_max: 1, release: true };
+    let all = Commit { entries, effects: Effects::default(), take_max: 1, release: true, version: None };
     assert!(broker.commit(&held.lease, all).await.unwrap().released);
 }
 

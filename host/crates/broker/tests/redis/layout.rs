@@ -19,7 +19,7 @@ async fn lua_and_rust_build_the_same_names() {
         };
         let id = PartitionId { group: group("h"), scope };
         let collection = keyspace::collection(&source);
-        let lua = world.cli(&format!("FCALL_RO keyrail_2_names 0 {collection} k h e1")).await;
+        let lua = world.cli(&format!("FCALL_RO keyrail_3_names 0 {collection} k h e1")).await;
         let redis::Value::Array(lua) = lua else { panic!() };
         let lua: Vec<String> = lua.into_iter().map(|name| redis::from_redis_value(name).unwrap()).collect();
         let mut rust = vec![keyspace::scope(&id)];
@@ -38,13 +38,14 @@ async fn lua_and_rust_build_the_same_names() {
             Listing::Attempts,
             Listing::Waiting,
             Listing::Turns,
+            Listing::Versions,
         ];
-        assert_eq!(lua[8..15], lists.map(|list| keyspace::listing(&source, list)));
+        assert_eq!(lua[8..16], lists.map(|list| keyspace::listing(&source, list)));
         if collection == "order" {
             let order = category("order");
             let letters = [keyspace::dlq(&order, Some(&key("k"))), keyspace::dlq(&order, None)];
-            assert_eq!(lua[15..17], [keyspace::paused(&order), keyspace::dlqs(&order)]);
-            assert_eq!(lua[17..19], letters);
+            assert_eq!(lua[16..18], [keyspace::paused(&order), keyspace::dlqs(&order)]);
+            assert_eq!(lua[18..20], letters);
         }
         let fixed = [
             keyspace::EPOCH,
@@ -55,7 +56,7 @@ async fn lua_and_rust_build_the_same_names() {
             keyspace::AUDIT,
             keyspace::PAUSED_CATEGORIES,
         ];
-        assert_eq!(lua[19..], fixed);
+        assert_eq!(lua[20..], fixed);
     }
 }
 

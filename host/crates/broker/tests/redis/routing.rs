@@ -22,6 +22,7 @@ async fn commit_with(world: &World, key_text: &str, emits: Vec<Outgoing>) {
         effects: Effects { state: vec![], emits },
         take_max: 1,
         release: true,
+        version: None,
     };
     assert!(world.a.commit(&held.lease, commit).await.unwrap().released);
 }

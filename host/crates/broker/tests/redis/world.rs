@@ -177,7 +177,7 @@ pub(crate) fn ids(entries: &[Arc<Entry>]) -> Vec<String> {
 }
 
 pub(crate) fn settle(entry: &Entry) -> Commit {
-    Commit { entries: vec![entry.at.clone()], effects: Effects::default(), take_max: 0, release: false }
+    Commit { entries: vec![entry.at.clone()], effects: Effects::default(), take_max: 0, release: false, version: None }
 }
 
 pub(crate) fn put(name: &str, value: &str) -> StateChange {

@@ -13,6 +13,7 @@ pub(super) mod deliveries;
 pub(super) mod entries;
 pub(super) mod halts;
 pub(super) mod leases;
+pub(super) mod modules;
 pub(super) mod outbox;
 pub(super) mod paused;
 pub(super) mod ready;
@@ -20,6 +21,7 @@ pub(super) mod seen;
 pub(super) mod state;
 pub(super) mod streams;
 pub(super) mod turns;
+pub(super) mod versions;
 
 use keyrail_ordering::{CategoryName, GroupName, Key, KeyRules, Lane, PartitionId, Scope, StreamId};
 

@@ -1,21 +1,38 @@
--- keyrail_2_commit: settles the head with its effects, and reads on.
+-- keyrail_3_commit: settles the head with its effects, and reads on.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, place of the stream, how many to read, release (1 or 0), what is
---            kept, n, the n ids that it settles; number of puts, name and value of each; number of removals, their names;
+--            kept, version that handled the first ('' if it is on record), n, the n ids that it settles; number of puts, name and value of each; number of removals, their names;
 --            number of emits, eight values of each: category, key, key field, id, type, version, headers, data
 -- Answer:    OK, more, released, place, entries; FENCED; NOT_HEAD and the head or ''; REFUSED and why
 -- Prevents:  effects of an owner that lost its lease, or of an entry that is not the head or was settled already: state,
 --            emits and settlement go together or not at all.
 
+local VERSIONS_KEPT = 8
+
+-- Puts on record from which entry on a version handles a key. Comes among the writes, so it must not fail.
+local function note_version(collection, group, key, id, version, stream)
+  local name = versions_name(collection, group)
+  local lines = redis.pcall('HGET', name, key)
+  if failure(lines) then return end
+  local kept = {}
+  for line in string.gmatch(lines or '', '[^\n]+') do kept[#kept + 1] = line end
+  local last = kept[#kept] and string.match(kept[#kept], '^[^\t]*\t([^\t]*)\t')
+  if last == version then return end
+  if #kept == VERSIONS_KEPT then table.remove(kept, 1) end
+  kept[#kept + 1] = id .. '\t' .. version .. '\t' .. stream
+  redis.pcall('HSET', name, key, table.concat(kept, '\n'))
+end
+
 local function keyrail_commit(keys, args)
   local scope, collection, group, key, token = args[1], args[2], args[3], args[4], args[5]
   local place, max, release, keeps = tonumber(args[6]), tonumber(args[7]), args[8] == '1', retention_of(args[9])
+  local version = args[10]
   local stream = keys[place]
 
   -- Checks.
   if not is_owner(scope, group, token) then return { FENCED } end
-  local n = tonumber(args[10])
+  local n = tonumber(args[11])
   local pending = redis.pcall('XPENDING', stream, group, '-', '+', n + 1)
   local failed = failure(pending)
   if failed then
@@ -24,10 +41,10 @@ local function keyrail_commit(keys, args)
   end
   local ids = {}
   for i = 1, n do
-    ids[i] = args[10 + i]
+    ids[i] = args[11 + i]
     if not pending[i] or pending[i][1] ~= ids[i] then return { NOT_HEAD, pending[1] and pending[1][1] or '' } end
   end
-  local at = 11 + n
+  local at = 12 + n
   local puts, removals, pairs_from = {}, {}, at + 1
   for i = pairs_from, at + 2 * tonumber(args[at]) do puts[#puts + 1] = args[i] end
   at = at + 2 * tonumber(args[at]) + 1
@@ -57,6 +74,7 @@ local function keyrail_commit(keys, args)
   end
   if #removals > 0 then call_in_chunks({ 'HDEL', state }, removals, 1) end
   emit_all(args, at, emits)
+  if version ~= '' then note_version(collection, group, key, ids[1], version, stream) end
   call_in_chunks({ 'XACK', stream, group }, ids, 1)
   redis.call('DEL', attempts_name(scope, group))
 
@@ -92,4 +110,4 @@ local function keyrail_commit(keys, args)
   return { OK, more and 1 or 0, released and 1 or 0, from, entries }
 end
 
-redis.register_function{ function_name = 'keyrail_2_commit', callback = keyrail_commit, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_3_commit', callback = keyrail_commit, flags = { 'allow-oom' } }

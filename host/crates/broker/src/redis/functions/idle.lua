@@ -1,5 +1,5 @@
--- keyrail_2_idle: drops what is settled on a page of keys, and tells which of them hold nothing any more;
--- keyrail_2_reap: forgets those that are still as they were seen.
+-- keyrail_3_idle: drops what is settled on a page of keys, and tells which of them hold nothing any more;
+-- keyrail_3_reap: forgets those that are still as they were seen.
 --
 -- Keys:      none: a page of keys, named in the arguments
 -- Arguments: to look: category, what is kept, the keys
@@ -79,6 +79,7 @@ local function forget_correlation(manager, key)
   end
   redis.call('DEL', attempts_name(scope_name(PM, key), manager.group))
   redis.call('HDEL', owners_name(PM, manager.group), key)
+  redis.pcall('HDEL', versions_name(PM, manager.group), key)
   redis.pcall('HDEL', turns_name(PM, manager.group), key)
   redis.call('ZREM', ready_name(PM, manager.group), key)
 end
@@ -124,6 +125,7 @@ local function keyrail_reap(_, args)
       if collection_of_group(known, i, category) == category then
         redis.call('DEL', attempts_name(scope_name(category, key), group))
         redis.call('HDEL', owners_name(category, group), key)
+        redis.pcall('HDEL', versions_name(category, group), key)
         redis.call('ZREM', known.ready[i], key)
       end
     end
@@ -132,5 +134,5 @@ local function keyrail_reap(_, args)
   return gone
 end
 
-redis.register_function{ function_name = 'keyrail_2_idle', callback = keyrail_idle, flags = { 'allow-oom' } }
-redis.register_function{ function_name = 'keyrail_2_reap', callback = keyrail_reap, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_3_idle', callback = keyrail_idle, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_3_reap', callback = keyrail_reap, flags = { 'allow-oom' } }

@@ -20,6 +20,7 @@ local function ready_name(collection, group) return collection .. ':__behind__:'
 local function halted_name(collection, group) return collection .. ':__halted__:' .. group end
 local function owners_name(collection, group) return collection .. ':__owners__:' .. group end
 local function states_name(collection, group) return collection .. ':__states__:' .. group end
+local function versions_name(collection, group) return collection .. ':__versions__:' .. group end
 local function turns_name(collection, group) return collection .. ':__turns__:' .. group end
 local function entry_attempts_name(category, group) return category .. ':__attempts__:' .. group end
 local function waiting_name(category, group) return category .. ':__waiting__:' .. group end

@@ -1,4 +1,4 @@
--- keyrail_2_names: the names that this library builds, for the test that compares them with redis/keyspace.rs.
+-- keyrail_3_names: the names that this library builds, for the test that compares them with redis/keyspace.rs.
 --
 -- Keys:      none
 -- Arguments: collection, key, group, event id
@@ -13,10 +13,11 @@ local function keyrail_names(_, args)
     index_name(collection), groups_name(collection), seen_name(collection, id), ready_name(collection, group),
     halted_name(collection, group), owners_name(collection, group), states_name(collection, group),
     entry_attempts_name(collection, group), waiting_name(collection, group), turns_name(collection, group),
+    versions_name(collection, group),
     paused_name(collection),
     dlqs_name(collection), dlq_name(collection, key), dlq_name(collection, ''),
     EPOCH, GENERATION, CATALOG, OUTBOX, ABANDONED, AUDIT, PAUSED_CATEGORIES,
   }
 end
 
-redis.register_function{ function_name = 'keyrail_2_names', callback = keyrail_names, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_3_names', callback = keyrail_names, flags = { 'no-writes' } }

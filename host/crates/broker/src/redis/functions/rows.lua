@@ -1,8 +1,9 @@
--- keyrail_2_rows: partitions as an operator sees them.
+-- keyrail_3_rows: partitions as an operator sees them.
 --
 -- Keys:      none: a look
 -- Arguments: collection, group, number of streams a partition, then of each: key, its streams
--- Answer:    of each: last id or '', settled id or '', waiting, lease or '', last owner or '', attempts, halt record or ''
+-- Answer:    of each: last id or '', settled id or '', waiting, lease or '', last owner or '', attempts, halt record or '',
+--            from where on which version handled it or ''
 -- Prevents:  rows whose columns do not belong together.
 
 -- Entries after a group's last one, where the server cannot say.
@@ -46,9 +47,10 @@ local function keyrail_rows(_, args)
       redis.call('HGET', owners_name(collection, group), key) or '',
       redis.call('HGET', attempts_name(scope, group), 'attempts') or '0',
       redis.call('HGET', halt_name(scope, group), 'record') or '',
+      redis.call('HGET', versions_name(collection, group), key) or '',
     }
   end
   return rows
 end
 
-redis.register_function{ function_name = 'keyrail_2_rows', callback = keyrail_rows, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_3_rows', callback = keyrail_rows, flags = { 'no-writes' } }

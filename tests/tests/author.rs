@@ -204,7 +204,7 @@ fn every_language_has_a_whole_project_and_no_folder_is_overwritten() {
     for language in LANGUAGES {
         author.keyrail(&["new", "order-counter", "--lang", language, "--dir", language]).ok();
         let project = author.path(language);
-        for file in ["README.md", "events.jsonl", "keyrail/wit/keyrail.wit"] {
+        for file in ["README.md", "events.jsonl", "expected.jsonl", "keyrail/wit/keyrail.wit"] {
             assert!(project.join(file).exists(), "{language} has no {file}");
         }
         assert!(project.join("keyrail/sdk").is_dir(), "{language} has no SDK");
@@ -224,7 +224,7 @@ fn every_language_has_a_whole_project_and_no_folder_is_overwritten() {
 }
 
 /// Those that have a template.
-const LANGUAGES: [&str; 1] = ["rust"];
+const LANGUAGES: [&str; 6] = ["rust", "ts", "js", "python", "go", "c"];
 
 /// Two events: one that counts, and one that a host with a low limit rejects.
 fn halted(broker: &str) {

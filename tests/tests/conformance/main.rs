@@ -46,4 +46,4 @@ macro_rules! suite {
     )+ };
 }
 
-suite!(rust);
+suite!(rust js python go c);

@@ -11,7 +11,7 @@ use keyrail::service::{LineSplitter, PublishOptions, Registration, Service};
 use keyrail_broker::embedded::{EmbeddedBroker, EmbeddedSettings};
 use keyrail_broker::{Broker, ReadySource};
 use keyrail_ordering::{CategoryName, GroupName, HaltRecord, OwnerId};
-use keyrail_runtime::{Module, Runtime, Settings};
+use keyrail_runtime::{Manifest, Module, Runtime, Settings};
 use keyrail_tests::guest;
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, mpsc};
@@ -48,7 +48,10 @@ impl Component {
     pub async fn module(&self) -> &Arc<Module> {
         let load = || async {
             let path = guest(self.name);
-            RUNTIME.load(&path).await.unwrap_or_else(|error| panic!("{} does not load: {error}", path.display()))
+            RUNTIME
+                .load(&path, &Manifest::default())
+                .await
+                .unwrap_or_else(|error| panic!("{} does not load: {error}", path.display()))
         };
         self.module.get_or_init(load).await
     }

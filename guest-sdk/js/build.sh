@@ -72,3 +72,4 @@ if ! (cd "$work" && RUST_BACKTRACE=0 "$tools/node_modules/.bin/componentize-qjs"
 fi
 # Renamed into place, so that a host that watches the file never sees half of it.
 mv "$work/component.wasm" "$out.tmp" && mv "$out.tmp" "$out"
+echo "$out"

@@ -59,3 +59,4 @@ fi
 mkdir -p "$(dirname "$out")"
 # Renamed into place, so that a host that watches the file never sees half of it.
 mv "$work/component.wasm" "$out.tmp" && mv "$out.tmp" "$out"
+echo "$out"

@@ -110,7 +110,12 @@ class Guest(exports.Guest):
             headers=tuple(event.headers),
             data=event.data,
         )
-        answer = handler.handle(incoming, _IMPORTS)
+        try:
+            answer = handler.handle(incoming, _IMPORTS)
+        except Exception as error:
+            # The traceback has the message at its end; the host shows first what was written first.
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            raise
         if answer.kind == "done":
             return types.Disposition_Done()
         if answer.kind == "reject":

@@ -19,7 +19,7 @@ use keyrail_runtime::{Answer, Call, CallHost, InstantiateError};
 use tokio::sync::Semaphore;
 
 /// Whatever is waited for comes much sooner.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// What every version tells: which of them handled which event.
 type Story = Arc<Mutex<Vec<(String, String)>>>;

@@ -8,6 +8,7 @@ use keyrail::config::Config;
 use keyrail::modules::manifest;
 use keyrail::service::Registration;
 use keyrail_ordering::{Capabilities, Catalog};
+use keyrail_runtime::manifest::HttpGrant;
 use keyrail_runtime::{LoadError, Module, Runtime, Settings, SetupError};
 
 use super::failure::{Refused, Usage};
@@ -100,6 +101,17 @@ pub(crate) fn refusals(module: &Module, catalog: &Catalog) -> Vec<String> {
 /// What is registered of a component.
 pub(crate) fn registration(module: &Module) -> Registration {
     Registration { metadata: module.metadata().clone(), content_hash: module.content_hash().into() }
+}
+
+/// The HTTP calls that a handler may make, if it makes any: `GET, POST to api.example.org`.
+pub(crate) fn http_granted(module: &Module) -> Option<String> {
+    let grant = |grant: &HttpGrant| {
+        let methods: Vec<String> = grant.methods.iter().cloned().map(Into::into).collect();
+        let hosts: Vec<String> = grant.hosts.iter().map(ToString::to_string).collect();
+        format!("{} to {}", methods.join(", "), hosts.join(", "))
+    };
+    let grants = &module.manifest().grants.http;
+    module.external_effects().then(|| grants.iter().map(grant).collect::<Vec<_>>().join("; "))
 }
 
 /// The file's name for a line of output.

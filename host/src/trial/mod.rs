@@ -8,12 +8,14 @@
 //! same code as on a host (`keyrail_ordering`, `engine::wants`, `engine::call`). What only a host has is left out: leases,
 //! real waits, several keys at once.
 //!
-//! Invariant: a trial only reads what it was given; it answers with effects, and who asked for it may apply them.
+//! Invariant: a trial only reads what it was given; it answers with effects, and who asked for it may apply them. Only HTTP calls
+//! that a manifest grants go out, and none where they are played ([`Http`]).
 
 mod capture;
 mod host;
 mod rehearsal;
 mod report;
+mod tape;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use keyrail_ordering::{
     Catalog, Effects, EntryRef, Event, Failure, FailureKind, Generation, HaltCause, Outgoing, PartitionId, RetryPolicy,
     Verdict,
 };
-use keyrail_runtime::{Answer, Call, Instance, InstantiateError, Module};
+use keyrail_runtime::{Answer, Call, HttpExchange, Instance, InstantiateError, Module};
 use tracing::instrument::WithSubscriber;
 
 pub use capture::LogLine;
@@ -35,6 +37,7 @@ use crate::engine::call::NO_STATE;
 use crate::engine::wants::{Wants, wants_alone};
 use capture::Capture;
 use host::TrialHost;
+use tape::Tape;
 
 /// A key's state: values by name.
 pub type State = BTreeMap<String, Bytes>;
@@ -59,6 +62,28 @@ pub struct Case<'a> {
     pub attempt: u32,
     /// The state before it.
     pub state: &'a Arc<State>,
+    /// How the HTTP calls that it makes are answered, as far as they are granted.
+    pub http: Http<'a>,
+}
+
+/// Who answers HTTP calls.
+#[derive(Debug, Clone, Copy)]
+pub enum Http<'a> {
+    /// Who is called.
+    Live,
+    /// Who is called, and it is kept.
+    Recorded,
+    /// These, made for the event in this order; nobody is called.
+    Played(&'a [HttpCall]),
+}
+
+/// An HTTP call that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpCall {
+    /// The try that made it.
+    pub attempt: u32,
+    /// What was asked and answered.
+    pub exchange: HttpExchange,
 }
 
 /// What one try came to.
@@ -70,6 +95,10 @@ pub struct Tried {
     pub logs: Vec<LogLine>,
     /// What was done for it that a host would not do.
     pub notes: Vec<String>,
+    /// The HTTP calls that it made, if they are kept.
+    pub calls: Vec<HttpCall>,
+    /// In what its HTTP calls are others than those that are played, a sentence each.
+    pub differences: Vec<String>,
 }
 
 /// What an event came to, after as many tries as it takes.
@@ -83,6 +112,10 @@ pub struct Handled {
     pub logs: Vec<LogLine>,
     /// See [`Tried::notes`].
     pub notes: Vec<String>,
+    /// See [`Tried::calls`]; of all tries.
+    pub calls: Vec<HttpCall>,
+    /// See [`Tried::differences`]; of the first try that has any: what comes after it follows from it.
+    pub differences: Vec<String>,
 }
 
 /// How an event ended.
@@ -144,12 +177,17 @@ impl Trial {
 
     /// Runs it on the event as often as a host would, without the waits.
     pub async fn handle(&mut self, case: &Case<'_>) -> Result<Handled, TrialError> {
-        let mut failures = vec![];
+        let (mut failures, mut calls, mut differences) = (vec![], vec![], vec![]);
         let mut attempt = case.attempt;
         loop {
-            let Some(Tried { outcome, logs, notes }) = self.once(&Case { attempt, ..*case }).await? else {
-                return Ok(Handled { ending: Ending::NotHandled, failures, logs: vec![], notes: vec![] });
+            let Some(tried) = self.once(&Case { attempt, ..*case }).await? else {
+                return Ok(Handled::without_a_call(Ending::NotHandled));
             };
+            let Tried { outcome, logs, notes, .. } = tried;
+            calls.extend(tried.calls);
+            if differences.is_empty() {
+                differences = tried.differences;
+            }
             let ending = match outcome {
                 Ok(effects) => Ending::Done(effects),
                 Err(failure) => {
@@ -164,7 +202,10 @@ impl Trial {
                     }
                 }
             };
-            return Ok(Handled { ending, failures, logs, notes });
+            if differences.is_empty() {
+                differences = tape::of_later_tries(&case.http, attempt);
+            }
+            return Ok(Handled { ending, failures, logs, notes, calls, differences });
         }
     }
 
@@ -174,8 +215,8 @@ impl Trial {
             Wants::Yes => {}
             Wants::No | Wants::NotYet | Wants::Unknown => return Ok(None),
             Wants::OtherVersion(why) => {
-                let outcome = Err(Failure { kind: FailureKind::Rejected, error: why });
-                return Ok(Some(Tried { outcome, logs: vec![], notes: vec![] }));
+                let failure = Failure { kind: FailureKind::Rejected, error: why };
+                return Ok(Some(Tried::without_a_call(failure, vec![])));
             }
         }
         let mut instance = match self.instance.take() {
@@ -186,8 +227,8 @@ impl Trial {
                 match self.module.instantiate_for(&case.partition.map(ToString::to_string).unwrap_or_default()).await {
                     Ok(instance) => instance,
                     Err(InstantiateError::Failed(error)) => {
-                        let outcome = Err(Failure { kind: FailureKind::Trap, error });
-                        return Ok(Some(Tried { outcome, logs: self.capture.take(), notes: vec![] }));
+                        let failure = Failure { kind: FailureKind::Trap, error };
+                        return Ok(Some(Tried::without_a_call(failure, self.capture.take())));
                     }
                     Err(error) => return Err(TrialError::Instantiate { handler: self.name(), error }),
                 }
@@ -202,6 +243,8 @@ impl Trial {
             generation: case.generation,
             attempt: case.attempt,
         };
+        let tape = Tape::new(&case.http, case.attempt);
+        instance.route_http(tape.route());
         let answer = instance.call(&call, Box::new(host)).with_subscriber(self.capture.subscriber()).await;
         let seen = seen.take();
         let rejected = || Err(Failure { kind: FailureKind::Rejected, error: NO_STATE.into() });
@@ -215,7 +258,8 @@ impl Trial {
         if !instance.is_spent() && outcome.is_ok() {
             self.instance = Some((case.partition.cloned(), instance));
         }
-        Ok(Some(Tried { outcome, logs: self.capture.take(), notes: seen.notes }))
+        let (calls, differences) = tape.end(case.attempt);
+        Ok(Some(Tried { outcome, logs: self.capture.take(), notes: seen.notes, calls, differences }))
     }
 
     fn name(&self) -> String {
@@ -223,7 +267,19 @@ impl Trial {
     }
 }
 
+impl Tried {
+    /// It failed before the handler was asked.
+    fn without_a_call(failure: Failure, logs: Vec<LogLine>) -> Self {
+        Self { outcome: Err(failure), logs, notes: vec![], calls: vec![], differences: vec![] }
+    }
+}
+
 impl Handled {
+    /// It ended and no handler was asked.
+    pub fn without_a_call(ending: Ending) -> Self {
+        Self { ending, failures: vec![], logs: vec![], notes: vec![], calls: vec![], differences: vec![] }
+    }
+
     /// What it changes; nothing unless it is done.
     pub fn effects(&self) -> Option<&Effects> {
         match &self.ending {

@@ -14,7 +14,7 @@ use keyrail_ordering::{
 };
 use keyrail_runtime::Module;
 
-use super::{Case, Emits, Ending, Handled, State, Trial, TrialError, apply};
+use super::{Case, Emits, Ending, Handled, Http, State, Trial, TrialError, apply};
 
 /// When the first event is recorded: the first second of 2026.
 const BEGIN_MS: u64 = 1_767_225_600_000;
@@ -173,7 +173,7 @@ impl Rehearsal {
         let nothing = Memory::default();
         let memory = partition.as_ref().and_then(|partition| self.partitions.get(partition)).unwrap_or(&nothing);
         let handled = if memory.stands_still {
-            Handled { ending: Ending::Behind, failures: vec![], logs: vec![], notes: vec![] }
+            Handled::without_a_call(Ending::Behind)
         } else {
             let case = Case {
                 partition: partition.as_ref(),
@@ -183,6 +183,7 @@ impl Rehearsal {
                 generation: Generation(1),
                 attempt: 1,
                 state: &memory.state,
+                http: Http::Live,
             };
             trial.handle(&case).await?
         };

@@ -48,7 +48,7 @@ fn serving(catalog: &Catalog, version: &str) -> (Catalog, u64) {
 }
 
 fn active(catalog: &Catalog) -> Option<String> {
-    catalog.deployments[&group()].active().map(|revision| revision.label())
+    catalog.deployments[&group()].active().map(keyrail_ordering::Revision::label)
 }
 
 #[test]

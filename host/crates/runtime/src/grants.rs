@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use tokio_rustls::rustls::ClientConfig;
 use wasmtime_wasi_config::WasiConfigVariables;
 
@@ -20,6 +21,9 @@ use crate::manifest::{Grants, SecretSource};
 const SECRET_MAX_BYTES: u64 = 64 << 10;
 /// Shorter ones are not looked for in what a guest says: they would be found everywhere.
 const MASKED_MIN_BYTES: usize = 6;
+
+/// What stands in place of a secret.
+pub(crate) const HIDDEN: &str = "***";
 
 /// What instances of one handler get.
 #[derive(Default)]
@@ -44,12 +48,38 @@ impl std::fmt::Debug for Mask {
 }
 
 impl Mask {
+    #[cfg(test)]
+    pub(crate) fn of(secret: &str) -> Self {
+        Self(vec![secret.into()])
+    }
+
+    /// The bytes without secrets, whether they are text or not.
+    pub(crate) fn hide_bytes(&self, bytes: &Bytes) -> Bytes {
+        self.0.iter().fold(bytes.clone(), |bytes, secret| replaced(bytes, secret.as_bytes()))
+    }
+
     /// The text without secrets.
     pub(crate) fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.0.iter().fold(Cow::Borrowed(text), |text, secret| {
-            if text.contains(secret.as_str()) { Cow::Owned(text.replace(secret.as_str(), "***")) } else { text }
+            if text.contains(secret.as_str()) { Cow::Owned(text.replace(secret.as_str(), HIDDEN)) } else { text }
         })
     }
+}
+
+/// `secret` is not empty: a mask has no short ones.
+fn replaced(bytes: Bytes, secret: &[u8]) -> Bytes {
+    let mut rest = &bytes[..];
+    let mut without = Vec::new();
+    while let Some(at) = rest.windows(secret.len()).position(|window| window == secret) {
+        without.extend_from_slice(&rest[..at]);
+        without.extend_from_slice(HIDDEN.as_bytes());
+        rest = &rest[at + secret.len()..];
+    }
+    if without.is_empty() {
+        return bytes;
+    }
+    without.extend_from_slice(rest);
+    without.into()
 }
 
 impl Granted {
@@ -186,5 +216,7 @@ mod tests {
         let mask = Mask(vec!["secret-longer".into(), "secret".into()]);
         assert_eq!(mask.hide("a secret-longer b secret c"), "a *** b *** c");
         assert!(matches!(mask.hide("nothing"), Cow::Borrowed(_)));
+        assert_eq!(&mask.hide_bytes(&Bytes::from_static(b"a secret-longersecret c\xff"))[..], b"a ****** c\xff");
+        assert_eq!(&mask.hide_bytes(&Bytes::from_static(b"nothing\xff"))[..], b"nothing\xff");
     }
 }

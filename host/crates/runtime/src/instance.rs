@@ -17,6 +17,7 @@ use crate::clock::Meter;
 use crate::failure::{CpuLimit, Stop, shorten};
 use crate::grants::Granted;
 use crate::guest::{Guest, Kit, Running, Trouble};
+use crate::http::HttpRoute;
 use crate::limits::Limits;
 use crate::module::Module;
 use crate::room::Place;
@@ -119,6 +120,11 @@ impl Instance {
         self.is_broken
             || self.calls >= limits.instance_calls_max
             || (self.calls > 0 && self.store.data().limiter.memory_bytes() > limits.instance_memory_max_bytes)
+    }
+
+    /// How the HTTP requests of the next calls are answered, as far as they are granted; until then, by the network.
+    pub fn route_http(&mut self, route: HttpRoute) {
+        self.store.data_mut().outgoing.set_route(route);
     }
 
     /// Handles one event. Dropping the future stops the guest; the instance is spent then. Calling a spent instance is the

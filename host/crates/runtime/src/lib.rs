@@ -40,6 +40,7 @@ mod usage;
 pub use call::{Answer, Call, CallHost, Emit, EmitRefusal};
 pub use compile::{Compiler, compile_component};
 pub use error::{InstantiateError, LoadError, SetupError};
+pub use http::{HttpAnswer, HttpExchange, HttpFault, HttpPlayer, HttpRecorder, HttpRequest, HttpResponse, HttpRoute};
 pub use instance::Instance;
 pub use limits::{Limits, Wishes};
 pub use manifest::{Manifest, ManifestError};

@@ -114,6 +114,11 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What must not be seen of what the guest was given.
+    pub(crate) fn mask(&self) -> Arc<Mask> {
+        self.lines().mask.clone()
+    }
+
     /// Begins a call: the count starts anew.
     pub(crate) fn begin(&self, event: Arc<str>, key: Option<Key>) {
         let mut lines = self.lines();

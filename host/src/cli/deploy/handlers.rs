@@ -162,7 +162,7 @@ fn revision_row(handler: &HandlerView, revision: &RevisionView) -> Vec<String> {
 }
 
 fn host_row(host: &HandlerHost) -> Vec<String> {
-    let version = host.revision.map(|number| format!("#{number}")).unwrap_or_else(|| " (own file)".into());
+    let version = host.revision.map_or_else(|| " (own file)".into(), |number| format!("#{number}"));
     let state = match &host.state {
         HeldState::Loading => "loads it".into(),
         HeldState::Ready => "ready".into(),

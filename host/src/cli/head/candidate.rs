@@ -9,19 +9,19 @@ use anyhow::{Result, anyhow};
 use keyrail::access::Access;
 use keyrail::config::Config;
 use keyrail::service::{RecordFrom, RecordedEntry};
-use keyrail::trial::{Case, Emits, State, Trial, Tried, apply, shown_value};
+use keyrail::trial::{Case, Emits, Http, State, Trial, Tried, apply, shown_value};
 use keyrail_ordering::{Failure, Generation};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::super::failure::{Exit, Refused, one_line, printed};
-use super::super::{test, text};
+use super::super::{load, test, text};
 use super::Place;
 
 /// Try the event that a key stands on with a candidate, and change nothing
 ///
 /// The candidate is run once on the head, over the state as it is. What it logs, writes and emits is shown and goes nowhere: the
-/// head, its tries and its owner stay as they are.
+/// head, its tries and its owner stay as they are. Only HTTP calls that its manifest grants are made for real.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  keyrail head try order client-7 --with billing.wasm\n\n\
     Ends with 0 if the candidate is done with the event, and with 1 if the try fails.")]
@@ -87,7 +87,12 @@ pub(super) async fn run(args: Try, access: &Access, config: &Config) -> Result<E
         generation: Generation(1),
         attempt: recording.failed_tries + 1,
         state: &before,
+        http: Http::Live,
     };
+    if let Some(granted) = load::http_granted(trial.module()) {
+        eprintln!("the candidate's HTTP calls are made for real, and can have effects: {granted}");
+    }
+
     let Some(tried) = trial.once(&case).await? else {
         let (of, name) = (&entry.category, &entry.name);
         return Err(Refused(format!(

@@ -1,9 +1,10 @@
 //! The file of a bundle: lines of JSON, so that a change is a line in a diff. Each says what it is:
 //!
-//! - `bundle`: the first; version of the form, handler, partition. `host_calls` has the answers of outgoing calls: none yet;
+//! - `bundle`: the first; version of the form, handler, partition;
 //! - `category`: what was registered of one;
 //! - `state-before`: a value of the key's state before the first event;
 //! - `entry`: an event, in order;
+//! - `http-call`: an HTTP call of an event and its answer, if `keyrail replay --live` kept any (`calls.rs`);
 //! - `event`, `emit`, `state`: what is expected, as `keyrail test` prints it.
 //!
 //! Invariant: what was written is read back byte for byte: values that are no JSON on one line are text or base64.
@@ -14,12 +15,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use keyrail::service::{RecordedEntry, Recording, Value};
+use keyrail::trial::HttpCall;
 use keyrail_ordering::{CategoryEntry, CategoryName, GroupName, KeyRules, Scope};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::super::failure::{Refused, one_line};
 use super::super::test;
+use super::calls::{self, CallLine};
 
 /// Of the form of the file.
 const VERSION: u32 = 1;
@@ -27,6 +30,8 @@ const VERSION: u32 = 1;
 /// A bundle in memory.
 pub(super) struct Bundle {
     pub(super) recording: Recording,
+    /// The HTTP calls that each event made, by its number from 1.
+    pub(super) calls: BTreeMap<usize, Vec<HttpCall>>,
     /// Lines that say what is expected, with their numbers.
     pub(super) expected: Vec<(usize, String)>,
 }
@@ -46,9 +51,6 @@ struct Header {
     key_rules: KeyRules,
     #[serde(default)]
     failed_tries: u32,
-    /// Answers of outgoing calls, in the order in which they were made.
-    #[serde(default)]
-    host_calls: Vec<serde_json::Value>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -76,7 +78,7 @@ struct EntryLine {
 impl Bundle {
     /// Of what was recorded; nothing is expected of it yet.
     pub(super) fn new(recording: Recording) -> Self {
-        Self { recording, expected: vec![] }
+        Self { recording, calls: BTreeMap::new(), expected: vec![] }
     }
 
     /// These lines are what is expected.
@@ -95,7 +97,6 @@ impl Bundle {
             scope: scope.clone(),
             key_rules: key_rules.clone(),
             failed_tries: *failed_tries,
-            host_calls: vec![],
         };
         let mut lines = vec![serde_json::to_string(&header)?];
         for (name, entry) in categories {
@@ -108,6 +109,11 @@ impl Bundle {
         }
         for entry in entries {
             lines.push(serde_json::to_string(&EntryLine { what: "entry".into(), entry: entry.clone() })?);
+        }
+        for (event, calls) in &self.calls {
+            for call in calls {
+                lines.push(serde_json::to_string(&CallLine::new(*event, call))?);
+            }
         }
         lines.extend(self.expected.iter().map(|(_, line)| line.clone()));
         test::write_lines(path, &lines)
@@ -127,7 +133,7 @@ fn parse(text: &str) -> Result<Bundle, String> {
         Some((number, line)) if of::<What>(number, line).is_ok_and(|what| what.what == "bundle") => of(number, line)?,
         _ => return Err(no_bundle.into()),
     };
-    if header.version != VERSION || !header.host_calls.is_empty() {
+    if header.version != VERSION {
         return Err(format!(
             "is a bundle of form {}, of a newer keyrail; this one reads form {VERSION}",
             header.version
@@ -143,6 +149,7 @@ fn parse(text: &str) -> Result<Bundle, String> {
         entries: vec![],
         failed_tries: header.failed_tries,
     };
+    let mut calls: BTreeMap<usize, Vec<HttpCall>> = BTreeMap::new();
     let mut expected = vec![];
     for (number, line) in lines {
         match of::<What>(number, line)?.what.as_str() {
@@ -155,11 +162,22 @@ fn parse(text: &str) -> Result<Bundle, String> {
                 recording.state.push((name, value));
             }
             "entry" => recording.entries.push(of::<EntryLine>(number, line)?.entry),
+            calls::WHAT => {
+                let line: CallLine = of(number, line)?;
+                let events = recording.entries.len();
+                if !(1..=events).contains(&line.event) {
+                    return Err(format!(
+                        "line {number}: a call of event {}, and the lines before it have {events}",
+                        line.event
+                    ));
+                }
+                calls.entry(line.event).or_default().push(line.into_call());
+            }
             "event" | "emit" | "state" => expected.push((number, line.into())),
             other => return Err(format!("line {number}: {other:?} is no kind of line of a bundle")),
         }
     }
-    Ok(Bundle { recording, expected })
+    Ok(Bundle { recording, calls, expected })
 }
 
 fn of<T: DeserializeOwned>(number: usize, line: &str) -> Result<T, String> {
@@ -175,6 +193,7 @@ mod tests {
     fn what_is_no_bundle_is_refused() {
         let header = r#"{"what":"bundle","version":1,"handler":"h","handler_version":"1","scope":{"Key":{"category":"c","key":"k"}},"key_rules":{"backfill_word":"backfill"}}"#;
         assert!(parse(header).is_ok());
+        let call = r#"{"what":"http-call","event":1,"try":1,"asks":{"method":"GET","url":"http://a/","headers":[]},"answer":"unanswered"}"#;
         for (text, says) in [
             ("", "is no bundle"),
             ("nonsense", "is no bundle"),
@@ -182,6 +201,8 @@ mod tests {
             (&header.replace("\"version\":1", "\"version\":2"), "newer"),
             (&format!("{header}\n{{\"what\":\"thing\"}}"), "line 2: \"thing\""),
             (&format!("{header}\n\nnonsense"), "line 3"),
+            (&format!("{header}\n{{\"what\":\"http-call\",\"event\":1}}"), "line 2: missing field"),
+            (&format!("{header}\n{call}"), "line 2: a call of event 1, and the lines before it have 0"),
         ] {
             let why = parse(text).err().unwrap();
             assert!(why.contains(says), "{text}: {why}");

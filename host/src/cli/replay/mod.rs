@@ -1,6 +1,7 @@
 //! `keyrail record` and `keyrail replay`: what a handler had on a key, kept in a file, and run again anywhere.
 
 mod bundle;
+mod calls;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,12 +10,13 @@ use anyhow::{Result, anyhow};
 use keyrail::access::{self, Need};
 use keyrail::config::Config;
 use keyrail::service::RecordFrom;
-use keyrail::trial::{Case, Emits, Ending, Handled, Happened, State, Trial, apply};
+use keyrail::trial::{Case, Emits, Ending, Handled, Happened, Http, State, Trial, apply};
 use keyrail_ordering::Generation;
+use keyrail_runtime::Module;
 
-use super::failure::{Exit, Refused, printed};
+use super::failure::{Exit, Refused, Usage, one_line, printed};
 use super::numbers::count;
-use super::{test, text};
+use super::{load, test, text};
 use bundle::Bundle;
 
 /// Keep what a handler has on a key in a file, for keyrail replay
@@ -61,11 +63,15 @@ enum From {
 /// recorded time. Emits are checked against what was registered. What is expected stands in the bundle itself, or in a file as for
 /// keyrail test: --update writes it. A bundle with it is a regression test that can be committed.
 ///
-/// Answers of outgoing calls are not part of a bundle yet: the handler is run without grants.
+/// HTTP calls are answered from the bundle and go nowhere. --live makes those that the manifest grants for real, and keeps in the
+/// bundle what was asked and answered, without secrets; without it the n-th call of a try must then ask the same (method, URL, body), or it fails
+/// and is reported. The grants are needed both times.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  keyrail replay client-7.bundle.jsonl --with billing.wasm\n  \
-    keyrail replay client-7.bundle.jsonl --with billing.wasm --update    (this is how it should be)\n\n\
-    Without anything expected it ends with 3 if the key stands still; else with 1 if anything differs.")]
+    keyrail replay client-7.bundle.jsonl --with billing.wasm --update    (this is how it should be)\n  \
+    keyrail replay client-7.bundle.jsonl --with billing.wasm --grants billing.manifest.toml --live\n\n\
+    Without anything expected it ends with 3 if the key stands still; else with 1 if anything differs. HTTP calls that differ \
+    always make it 1.")]
 pub(crate) struct Replay {
     /// Bundle that keyrail record wrote
     #[arg(value_name = "FILE")]
@@ -82,6 +88,9 @@ pub(crate) struct Replay {
     /// Write what came out: to the file of --expect, or into the bundle
     #[arg(long)]
     update: bool,
+    /// Make granted HTTP calls for real, and keep them with their answers in the bundle, in place of those that it has
+    #[arg(long)]
+    live: bool,
     /// Print JSON lines, as keyrail test does
     #[arg(long)]
     json: bool,
@@ -128,6 +137,59 @@ pub(crate) async fn replay(args: Replay, config: &Config) -> Result<Exit> {
         ))
         .into());
     }
+    if args.live {
+        let with = args.with.display();
+        let Some(granted) = load::http_granted(&module) else {
+            let text = format!("--live makes HTTP calls, and {with} makes none or is granted none; see --grants");
+            return Err(Usage(text).into());
+        };
+        let file = args.file.display();
+        eprintln!(
+            "HTTP calls are made for real, and can have effects: {granted}; what is asked and answered goes into {file}"
+        );
+    }
+    let partition = recording.partition();
+    let Ran { happened, state } = run(&args, &bundle, module, config).await?;
+    if happened.is_empty() {
+        return Err(anyhow!("{} has no event", args.file.display()));
+    }
+    let states = || std::iter::once((&partition, &*state));
+    let lines = test::lines(&happened, states())?;
+    printed(if args.json { test::print_lines(&lines) } else { test::show_all(&happened, states()) })?;
+    if differences(&args, &happened) {
+        if let Some(expected) = expected {
+            expected.judge(&lines)?;
+        }
+        return Ok(Exit::Failed);
+    }
+    if args.live {
+        let calls = happened.iter().map(|(number, one)| (*number as usize, one.handled.calls.clone()));
+        bundle.calls = calls.filter(|(_, calls)| !calls.is_empty()).collect();
+    }
+    if args.update {
+        match &args.expect {
+            Some(path) => test::write_lines(path, &lines)?,
+            None => bundle.expect(lines.clone()),
+        }
+    }
+    if args.live || (args.update && args.expect.is_none()) {
+        bundle.write(&args.file)?;
+    }
+    match expected {
+        _ if args.update => Ok(Exit::Done),
+        Some(expected) => expected.judge(&lines),
+        None => Ok(test::without_expectation(&happened)),
+    }
+}
+
+/// Every event with what came of it, and the state after the last.
+struct Ran {
+    happened: Vec<(u64, Happened)>,
+    state: Arc<State>,
+}
+
+async fn run(args: &Replay, bundle: &Bundle, module: Arc<Module>, config: &Config) -> Result<Ran> {
+    let recording = &bundle.recording;
     let catalog = Arc::new(recording.catalog(module.metadata()));
     let mut trial = Trial::new(module, catalog, Emits::Checked, &config.engine.retry);
     let partition = recording.partition();
@@ -139,8 +201,9 @@ pub(crate) async fn replay(args: Replay, config: &Config) -> Result<Exit> {
         let event = Arc::new(entry.event());
         let stands_still = happened.iter().any(|(_, one)| matches!(one.handled.ending, Ending::GivenUp(_)));
         let handled = if stands_still {
-            Handled { ending: Ending::Behind, failures: vec![], logs: vec![], notes: vec![] }
+            Handled::without_a_call(Ending::Behind)
         } else {
+            let kept = bundle.calls.get(&(number as usize)).map_or(&[][..], |calls| calls);
             let case = Case {
                 partition: Some(&partition),
                 entry: &at,
@@ -149,6 +212,7 @@ pub(crate) async fn replay(args: Replay, config: &Config) -> Result<Exit> {
                 generation: Generation(1),
                 attempt: 1,
                 state: &state,
+                http: if args.live { Http::Recorded } else { Http::Played(kept) },
             };
             trial.handle(&case).await?
         };
@@ -159,23 +223,24 @@ pub(crate) async fn replay(args: Replay, config: &Config) -> Result<Exit> {
         let partition = Some(partition.clone());
         happened.push((number, Happened { handler, partition, event, emitted_by: None, handled }));
     }
-    if happened.is_empty() {
-        return Err(anyhow!("{} has no event", args.file.display()));
+    Ok(Ran { happened, state })
+}
+
+/// Prints in what HTTP calls are others than the bundle's, to standard error. Answers whether any is.
+fn differences(args: &Replay, happened: &[(u64, Happened)]) -> bool {
+    let of_event = |(number, one): &(u64, Happened)| {
+        let shown = |difference: &String| format!("event {number}, {}", one_line(difference));
+        one.handled.differences.iter().map(shown).collect::<Vec<_>>()
+    };
+    let lines: Vec<_> = happened.iter().flat_map(of_event).collect();
+    if lines.is_empty() {
+        return false;
     }
-    let states = || std::iter::once((&partition, &*state));
-    let lines = test::lines(&happened, states())?;
-    printed(if args.json { test::print_lines(&lines) } else { test::show_all(&happened, states()) })?;
-    if args.update {
-        if let Some(path) = &args.expect {
-            test::write_lines(path, &lines)?;
-        } else {
-            bundle.expect(lines);
-            bundle.write(&args.file)?;
-        }
-        return Ok(Exit::Done);
+    eprintln!("the HTTP calls are not those of {}:", args.file.display());
+    for line in &lines {
+        eprintln!("  {line}");
     }
-    match expected {
-        Some(expected) => expected.judge(&lines),
-        None => Ok(test::without_expectation(&happened)),
-    }
+    let nothing_written = if args.update { "nothing was written; " } else { "" };
+    eprintln!("{nothing_written}if this is right, record them again with --live");
+    true
 }

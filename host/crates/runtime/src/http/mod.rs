@@ -3,9 +3,15 @@
 //! A request passes three gates: the grant (host, port, method), the number that a call may send, and the addresses that the
 //! host's name leads to. The connection goes to an address that was checked; the name is not looked up twice. Redirects are
 //! not followed: the guest gets them, and asks for the next host by itself.
+//!
+//! What is permitted takes a route: into the network, unless who made the instance has said otherwise ([`HttpRoute`]).
 
 mod body;
+mod exchange;
 mod send;
+mod tape;
+#[cfg(test)]
+mod tape_tests;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +30,9 @@ use crate::log::Log;
 use crate::manifest::{HttpGrant, Reach};
 use crate::usage::{Counters, count};
 
+pub use exchange::{HttpAnswer, HttpExchange, HttpFault, HttpRequest, HttpResponse};
 pub(crate) use send::tls;
+pub use tape::{HttpPlayer, HttpRecorder, HttpRoute};
 
 type Body = UnsyncBoxBody<Bytes, Error>;
 type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
@@ -41,6 +49,7 @@ pub(crate) struct Outgoing {
     limits: Limits,
     counters: Arc<Counters>,
     log: Log,
+    route: HttpRoute,
     /// Requests that the present call may still send; none while there is no call.
     left: u64,
     /// Cloned into each request: how many are still under way.
@@ -58,7 +67,12 @@ struct Target {
 
 impl Outgoing {
     pub(crate) fn new(access: Option<Arc<HttpAccess>>, limits: Limits, counters: Arc<Counters>, log: Log) -> Self {
-        Self { access, limits, counters, log, left: 0, under_way: Arc::new(()) }
+        Self { access, limits, counters, log, route: HttpRoute::Network, left: 0, under_way: Arc::new(()) }
+    }
+
+    /// Where what is permitted goes from now on.
+    pub(crate) fn set_route(&mut self, route: HttpRoute) {
+        self.route = route;
     }
 
     /// A call begins: it may send its number of requests.
@@ -97,6 +111,19 @@ impl Outgoing {
         self.left -= 1;
         Ok((Target { host, port, is_tls, reach }, access))
     }
+
+    fn sending(&self, target: Target, access: Arc<HttpAccess>, options: Option<RequestOptions>) -> Sending {
+        self.counters.http_requests.fetch_add(1, Relaxed);
+        Sending {
+            target,
+            access,
+            limits: self.limits,
+            options: options.unwrap_or_default(),
+            log: self.log.clone(),
+            counters: self.counters.clone(),
+            under_way: self.under_way.clone(),
+        }
+    }
 }
 
 impl WasiHttpHooks for Outgoing {
@@ -114,17 +141,44 @@ impl WasiHttpHooks for Outgoing {
                 return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
             }
         };
-        self.counters.http_requests.fetch_add(1, Relaxed);
-        let (limits, log, counters) = (self.limits, self.log.clone(), self.counters.clone());
-        let under_way = self.under_way.clone();
-        Box::new(async move {
-            let sent = send::send(target, &access.tls, limits, request, options.unwrap_or_default(), under_way).await;
-            if let Err(Error::DestinationIpProhibited) = &sent {
-                count(&counters.denied);
-                log.denied("a granted host's name leads only to addresses that its grant does not reach");
+        match self.route.clone() {
+            HttpRoute::Network => Box::new(self.sending(target, access, options).send(request)),
+            HttpRoute::Recorded(recorder) => {
+                let mask = self.log.mask();
+                let nth = recorder.begin(&request, &mask);
+                Box::new(recorder.send(nth, self.sending(target, access, options), request, mask))
             }
-            sent
-        })
+            HttpRoute::Played(player) => {
+                let mask = self.log.mask();
+                match player.begin(&request, &mask) {
+                    Ok(kept) => Box::new(player.answer(kept, request, mask, self.under_way.clone())),
+                    Err(differs) => Box::new(std::future::ready(Err(differs))),
+                }
+            }
+        }
+    }
+}
+
+/// A request that was permitted, on its way into the network.
+struct Sending {
+    target: Target,
+    access: Arc<HttpAccess>,
+    limits: Limits,
+    options: RequestOptions,
+    log: Log,
+    counters: Arc<Counters>,
+    under_way: Arc<()>,
+}
+
+impl Sending {
+    async fn send(self, request: Request<Body>) -> Result<(Response<Body>, Io), Error> {
+        let Self { target, access, limits, options, log, counters, under_way } = self;
+        let sent = send::send(target, &access.tls, limits, request, options, under_way).await;
+        if let Err(Error::DestinationIpProhibited) = &sent {
+            count(&counters.denied);
+            log.denied("a granted host's name leads only to addresses that its grant does not reach");
+        }
+        sent
     }
 }
 

@@ -7,10 +7,11 @@ use std::thread::JoinHandle;
 use http_body_util::{BodyExt, Empty};
 
 use super::*;
+use crate::grants::Mask;
 use crate::manifest::{HostPattern, HttpMethod};
 
 /// Answers each connection with this text, and gives what it was asked.
-fn server(answer: &'static str, connections: usize) -> (u16, JoinHandle<Vec<String>>) {
+pub(super) fn server(answer: &'static str, connections: usize) -> (u16, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let serve = move || {
@@ -29,14 +30,18 @@ fn server(answer: &'static str, connections: usize) -> (u16, JoinHandle<Vec<Stri
 }
 
 fn outgoing(hosts: &[&str], limits: Limits) -> (Outgoing, Arc<Counters>) {
+    outgoing_for(hosts, &["GET"], limits, Mask::default())
+}
+
+pub(super) fn outgoing_for(hosts: &[&str], methods: &[&str], limits: Limits, mask: Mask) -> (Outgoing, Arc<Counters>) {
     let grant = HttpGrant {
         hosts: hosts.iter().map(|host| HostPattern::parse(host).unwrap()).collect(),
-        methods: vec![HttpMethod::parse("GET").unwrap()],
+        methods: methods.iter().map(|method| HttpMethod::parse(method).unwrap()).collect(),
     };
     let access = HttpAccess { grants: vec![grant], tls: tls().unwrap() };
     let counters = Arc::new(Counters::default());
     let rate = Arc::new(crate::log::LogRate::new(1_000));
-    let log = Log::new("h".into(), &limits, rate, counters.clone(), Arc::default());
+    let log = Log::new("h".into(), &limits, rate, counters.clone(), Arc::new(mask));
     let mut outgoing = Outgoing::new(Some(Arc::new(access)), limits, counters.clone(), log);
     outgoing.begin();
     (outgoing, counters)
@@ -50,7 +55,7 @@ async fn ask(outgoing: &mut Outgoing, method: &str, url: &str) -> Result<(Respon
 }
 
 /// The body, with the connection kept going beside it as wasmtime does.
-async fn body((response, io): (Response<Body>, Io)) -> Result<Bytes, Error> {
+pub(super) async fn body((response, io): (Response<Body>, Io)) -> Result<Bytes, Error> {
     let io = tokio::spawn(Pin::from(io));
     let body = response.into_body().collect().await.map(http_body_util::Collected::to_bytes);
     io.abort();

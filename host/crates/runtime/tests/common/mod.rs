@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, missing_docs)]
 
+pub mod fetcher;
 pub mod small;
 
 use std::collections::HashMap;

@@ -7,7 +7,7 @@ use crate::{guests, process, redis, workspace};
 
 pub(crate) fn run(rest: &[String]) -> Result<()> {
     redis::ensure("chaos")?;
-    guests::build(Choice::default())?;
+    guests::build_rust(Choice::default())?;
     process::step("chaos", "building the host");
     workspace::build_programs()?;
     process::run(workspace::built("chaos")?.args(rest))

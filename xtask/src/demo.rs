@@ -15,9 +15,10 @@ use crate::{guests, process, workspace};
 const SHOWN: usize = 5;
 
 pub(crate) fn run() -> Result<()> {
-    let guests = guests::build(Choice::default())?;
+    let guests = guests::build_rust(Choice::default())?;
     process::step("demo", "building the host (several minutes the first time)");
-    process::run(workspace::cargo().args(["build", "--quiet", "--locked", "--package", "keyrail"]))?;
+    // As the tests do, so that the README's second command builds nothing of it again.
+    workspace::build_programs()?;
 
     let target_dir = workspace::target_dir()?;
     let folder = target_dir.join("demo");

@@ -49,8 +49,15 @@ impl Guest {
     }
 }
 
-/// Builds all and answers with the folder that holds them.
+/// Builds all, in every language, and answers with the folder that holds them.
 pub(crate) fn build(choice: Choice) -> Result<PathBuf> {
+    let folder = build_rust(choice)?;
+    languages::build(&folder)?;
+    Ok(folder)
+}
+
+/// Builds those in Rust: nothing but Rust is needed.
+pub(crate) fn build_rust(choice: Choice) -> Result<PathBuf> {
     let target_dir = workspace::target_dir()?;
     let folder = target_dir.join("guests");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -82,7 +89,6 @@ pub(crate) fn build(choice: Choice) -> Result<PathBuf> {
             place(&built, &folder.join(format!("{}.wasm", guest.name)))?;
         }
     }
-    languages::build(&folder)?;
     Ok(folder)
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use keyrail_tests::host::Host;
-use keyrail_tests::{guest, repository, run, run_with_input, states};
+use keyrail_tests::{guest, repository, run, run_in, run_with_input, states};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -18,7 +18,7 @@ fn runs_on_this_host(component: &Path) {
     let folder = TempDir::new().unwrap();
     let broker = format!("embedded:{}", folder.path().join("k.redb").display());
     let file = component.to_str().unwrap();
-    let check = run(&broker, &["check", file]).ok();
+    let check = run_in(folder.path(), &["check", file], "").ok();
     assert!(check.out.contains("keyrail:handler/state@0.1.0"), "{check:#?}");
     run(&broker, &["deploy", file]).ok();
     let lines =

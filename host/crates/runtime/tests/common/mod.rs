@@ -181,6 +181,11 @@ impl std::io::Write for Captured {
 impl Captured {
     /// Catches what this thread logs until the guard is dropped.
     pub fn start(&self) -> tracing::subscriber::DefaultGuard {
+        // Other tests' subscribers come and go meanwhile, and whether anybody listens to a line is remembered for the whole
+        // process: somebody always does.
+        let always =
+            tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(std::io::sink).finish();
+        let _ = tracing::subscriber::set_global_default(always);
         let captured = self.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)

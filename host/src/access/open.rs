@@ -74,7 +74,7 @@ pub async fn open_broker(config: &Config) -> Result<Arc<dyn Broker>, AccessError
 async fn open_file(config: &Config, path: &Path, need: Need) -> Result<Access, AccessError> {
     if need == Need::Existing && !path.exists() {
         return Err(AccessError::Unavailable(format!(
-            "there is no file {}; make it with keyrail run or keyrail register, or name the broker with --broker",
+            "there is no file {}; make it with keyrail run or keyrail deploy, or name the broker with --broker",
             path.display()
         )));
     }

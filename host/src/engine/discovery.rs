@@ -8,6 +8,8 @@
 //! takes it only when it has been without an owner for `grace_ms`. When members change, keys that should be elsewhere are
 //! given up between two events.
 
+mod sources;
+
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -219,57 +221,6 @@ impl Discovery {
         self.passed.retain(|_, free_since_ms| begun_ms < *free_since_ms + grace_ms);
         if self.passed.len() > REMEMBERED_MAX {
             self.passed.clear();
-        }
-    }
-
-    /// What is served may have changed: listens for what is new, gives up what is gone.
-    async fn refresh_sources(&mut self, bells: &mut Bells) {
-        for holding in self.shared.holdings.all() {
-            if holding.lease().is_some_and(|lease| self.outdated(&lease.partition).is_some()) {
-                holding.drain();
-            }
-        }
-        let sources = self.shared.sources();
-        if sources == self.sources {
-            return;
-        }
-        match self.shared.broker.bells(sources.clone()).await {
-            Ok(listening) => *bells = listening,
-            Err(error) => {
-                // The next look tries again.
-                warn!(%error, "bells of new handlers cannot be heard");
-                return;
-            }
-        }
-        self.set_sources(sources);
-        self.shared.announce_now.notify_one();
-    }
-
-    /// What a partition spans now, if that is not what it spanned when it was acquired: its handler reads other categories.
-    fn outdated(&self, spec: &PartitionSpec) -> Option<PartitionSpec> {
-        let source = self.sources.iter().find(|source| match source {
-            ReadySource::ProcessManager { group } => *group == spec.id.group,
-            _ => false,
-        })?;
-        self.spec_of(source, spec.id.key().clone()).filter(|present| present != spec)
-    }
-
-    fn set_sources(&mut self, sources: Vec<ReadySource>) {
-        self.sweeps.retain(|sweep| sources.contains(&sweep.source));
-        for source in sources.iter().filter(|source| !matches!(source, ReadySource::Shared { .. })) {
-            if !self.sweeps.iter().any(|sweep| sweep.source == *source) {
-                self.sweeps.push(Sweep::new(source.clone()));
-            }
-        }
-        self.pools.set(&self.shared, &sources);
-        self.sources = sources;
-        let served = self.shared.served.groups();
-        self.candidates.retain(|spec| served.contains(&spec.id.group));
-        self.queued = self.candidates.iter().map(|spec| spec.id.clone()).collect();
-        for holding in self.shared.holdings.all() {
-            if holding.lease().is_some_and(|lease| !served.contains(&lease.partition.id.group)) {
-                holding.drain();
-            }
         }
     }
 

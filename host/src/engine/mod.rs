@@ -4,13 +4,14 @@
 //!
 //! - [`serving`] says which version of a handler serves which key;
 //! - [`discovery`] finds keys with work (bells, and a sweep that does not need them) and acquires them;
-//! - [`worker`] drives one owned partition;
+//! - [`acquire`] takes a partition, [`worker`] drives it while it is owned;
 //! - [`holdings`] is what this process owns: at most one entry a partition, until its worker has really ended;
 //! - [`heartbeat`] renews on a thread and a connection of its own;
 //! - [`pool`] works on categories that are not partitioned;
 //! - [`router`] moves outbox records into their streams, [`housekeeper`] keeps the store small;
 //! - [`machine`] is where time and chance come from.
 
+mod acquire;
 pub(crate) mod call;
 mod discovery;
 mod handler;

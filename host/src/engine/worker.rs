@@ -1,23 +1,25 @@
 //! One worker on one owned partition, from acquire to release: performs what `Partition` decides and feeds the answers
 //! back.
 //!
-//! The version of the handler may change between two events; lease and generation do not.
+//! The version of the handler may change between two events ([`version`]); lease and generation do not.
 //!
 //! Invariant: a guest call starts only while the lease surely holds by our own clock, and the effects of a call reach the
 //! broker only through the fenced commit of the same ownership.
 
+mod version;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use keyrail_broker::{AcquireError, Acquired, Commit, Error, FencedError};
+use keyrail_broker::{Acquired, Commit, Error, FencedError};
 use keyrail_ordering::{
-    Content, Effect, Effects, Entry, EntryRef, Event, Failure, FailureKind, Generation, HaltRecord, Input, Lease,
-    Outcome, OwnerId, Partition, PartitionId, PartitionSpec, Policy, Scope,
+    Content, Effect, Effects, Entry, EntryRef, Event, Failure, FailureKind, HaltRecord, Input, Outcome, Partition,
+    PartitionId, PartitionSpec, Scope,
 };
 use keyrail_runtime::{Answer, Call, InstantiateError};
 use tracing::{debug, error, warn};
 
-use super::CanaryHalt;
+use super::acquire::acquire;
 use super::call::{EventCall, Session};
 use super::handler::HandlerInstance;
 use super::holdings::Holding;
@@ -25,9 +27,7 @@ use super::serving::Version;
 use super::shared::Shared;
 use super::stats::count;
 use super::wants::Wants;
-
-/// How often a partition is asked for when there is no answer.
-const ACQUIRE_TRIES_MAX: u32 = 4;
+use version::policy;
 
 /// How an ownership ended, for discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,50 +57,6 @@ pub(super) async fn run(
     holding.granted(acquired.lease.clone(), deadline_ms);
     Worker::new(shared.clone(), version, holding, acquired).run().await;
     Ending::Ran
-}
-
-/// What was acquired, and until when the lease surely holds.
-///
-/// A call without an answer may have happened. Then nobody works under that lease: left alone it would lapse, and be counted as
-/// a crash of the head. So it is asked again, and a lease of our own that turns up is given back in order.
-async fn acquire(shared: &Shared, spec: &Arc<PartitionSpec>) -> Result<(Acquired, u64), Ending> {
-    let config = &shared.config;
-    let mut tries = 0;
-    loop {
-        let sent_ms = shared.machine.now_ms();
-        let acquired =
-            shared.broker.acquire(spec.clone(), &shared.owner, config.lease_ttl_ms, config.read_ahead_max + 1).await;
-        let error = match acquired {
-            Ok(acquired) => return Ok((acquired, sent_ms + config.lease_ttl_ms)),
-            Err(AcquireError::Halted(_) | AcquireError::Paused) => return Err(Ending::NotOurs),
-            Err(AcquireError::Held { holder }) => {
-                // Only after a call without an answer: the lease of a worker that hung or panicked lapses, and is a crash.
-                let own = own_generation(&holder, &shared.owner).filter(|_| tries > 0);
-                let Some(generation) = own else { return Err(Ending::NotOurs) };
-                let lease = Lease { partition: spec.clone(), owner: shared.owner.clone(), generation };
-                match shared.broker.release(&lease).await {
-                    Ok(()) => {
-                        debug!(partition = %spec.id, %generation, "a lease that nobody worked under was given back");
-                        Error::Unavailable("the lease was our own".into())
-                    }
-                    Err(error) => error,
-                }
-            }
-            Err(AcquireError::Broker(error)) => error,
-        };
-        tries += 1;
-        if tries >= ACQUIRE_TRIES_MAX || !matches!(error, Error::Unavailable(_)) || shared.stopping.is_cancelled() {
-            warn!(partition = %spec.id, %error, "the partition could not be acquired");
-            return Err(Ending::Failed);
-        }
-        shared.sleep_until(shared.machine.now_ms() + config.pause_ms).await;
-    }
-}
-
-/// The generation of a lease that `holder` names, if it is this owner's.
-fn own_generation(holder: &str, owner: &OwnerId) -> Option<Generation> {
-    let (name, generation) = holder.rsplit_once(':')?;
-    if name == owner.as_str() { generation.parse().ok().map(Generation) } else { None }
 }
 
 struct Worker {
@@ -276,41 +232,6 @@ impl Worker {
         }
     }
 
-    /// Takes the version that serves this key now; false if none does any more. The instance of another one is dropped.
-    fn choose_version(&mut self) -> bool {
-        let changes = self.shared.served.changes();
-        if changes == self.seen_changes {
-            return true;
-        }
-        let partition = &self.session.lease.partition.id;
-        let Some(version) = self.shared.served.for_key(&partition.group, partition.key()) else {
-            self.holding.drain();
-            return false;
-        };
-        self.seen_changes = changes;
-        if !version.is_same(&self.version) {
-            debug!(%partition, from = %self.version.label, to = %version.label, "another version serves from here on");
-            self.instance = None;
-            self.version = version;
-            self.waits_for_version = false;
-            self.partition.set_policy(policy(&self.shared, &self.version));
-        }
-        true
-    }
-
-    /// The event is of a type that only the registered version takes. Passing over it would lose it.
-    fn wait_for_version(&mut self, event: &Event) -> Input {
-        if !std::mem::replace(&mut self.waits_for_version, true) {
-            let group = &self.session.lease.partition.id.group;
-            warn!(
-                handler = %group, served = %self.version.label, category = %event.category, message = %event.name,
-                next = format!("keyrail handlers {group}"),
-                "an event waits for the version of its handler that is registered: this host serves another"
-            );
-        }
-        self.put_off(event, "it waits for the version that is registered")
-    }
-
     fn put_off(&mut self, event: &Event, why: &str) -> Input {
         debug!(partition = %self.session.lease.partition.id, event = %event.id, why, "the event was put off");
         self.instance = None;
@@ -406,15 +327,6 @@ impl Worker {
         }
     }
 
-    /// A canary whose keys halt is to be taken back.
-    fn tell_of_canary(&self, record: &HaltRecord) {
-        let Some(revision) = self.version.revision.filter(|_| self.version.is_canary) else { return };
-        let halt = CanaryHalt { partition: self.session.lease.partition.clone(), revision, record: record.clone() };
-        if self.shared.canary_halts.try_send(halt).is_err() {
-            debug!("nobody listens for halted canaries, or many halted at once");
-        }
-    }
-
     /// A broker call that did not succeed. Whatever was kept may be wrong.
     fn refused(&mut self, operation: &str, error: &FencedError) -> Input {
         self.session.forget();
@@ -443,18 +355,6 @@ impl Worker {
                 Input::Uncertain
             }
         }
-    }
-}
-
-/// How a partition is run by this version.
-fn policy(shared: &Shared, version: &Version) -> Policy {
-    let config = &shared.config;
-    Policy {
-        retry: version.handler.retry(&config.retry),
-        read_ahead_max: config.read_ahead_max,
-        linger_ms: config.linger_ms,
-        pause_ms: config.pause_ms,
-        handler_version: version.label.to_string(),
     }
 }
 

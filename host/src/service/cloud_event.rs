@@ -37,7 +37,10 @@ pub(super) fn structured(body: &Bytes) -> Result<EventParts, LineError> {
 }
 
 /// A CloudEvent whose attributes are headers, without their prefix `ce-`, and whose data is the body.
-pub(super) fn binary(headers: impl IntoIterator<Item = (String, String)>, data: Bytes) -> Result<EventParts, LineError> {
+pub(super) fn binary(
+    headers: impl IntoIterator<Item = (String, String)>,
+    data: Bytes,
+) -> Result<EventParts, LineError> {
     let mut attributes = Attributes::default();
     for (name, value) in headers {
         attributes.add(name, value);
@@ -82,7 +85,15 @@ impl Attributes {
         let headers = self.0.into_iter().map(|(name, value)| {
             if TRACE.contains(&name.as_str()) { (name, value) } else { (format!("ce-{name}"), value) }
         });
-        Ok(EventParts { category, name, version: None, id: Some(format!("{source}#{id}")), lane: None, headers: headers.collect(), data })
+        Ok(EventParts {
+            category,
+            name,
+            version: None,
+            id: Some(format!("{source}#{id}")),
+            lane: None,
+            headers: headers.collect(),
+            data,
+        })
     }
 }
 
@@ -133,7 +144,8 @@ mod tests {
 
     #[test]
     fn the_category_may_be_an_extension() {
-        let parts = read(r#"{"specversion":"1.0","id":"7","source":"s","type":"a.b","category":"order","data_base64":"e30="}"#);
+        let parts =
+            read(r#"{"specversion":"1.0","id":"7","source":"s","type":"a.b","category":"order","data_base64":"e30="}"#);
         let parts = parts.unwrap();
         assert_eq!((parts.category.as_str(), parts.name.as_str(), &parts.data[..]), ("order", "a.b", &b"{}"[..]));
     }

@@ -202,8 +202,8 @@ impl TcpServer {
         };
         let receiver = tokens.as_ref().map(|tokens| tokens.current.subscribe());
         let gate = Arc::new(Gate::new(http, receiver, bound.1));
-        let routes = router(api, config, Some(gate.clone()))
-            .layer(middleware::from_fn_with_state(gate.clone(), gate::pass));
+        let routes =
+            router(api, config, Some(gate.clone())).layer(middleware::from_fn_with_state(gate.clone(), gate::pass));
         let current = tls.as_ref().map(|tls| tls.current.clone());
         let is_tls = current.is_some();
         let listening = Listening::start(bound, current, routes, http)?;

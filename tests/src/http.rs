@@ -48,6 +48,7 @@ pub struct Api {
 impl Api {
     /// To this URL.
     pub fn new(url: &str) -> Self {
+        keyrail::api::choose_cryptography();
         let client = Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
         Self::with(client, url)
     }

@@ -1,6 +1,7 @@
 //! Talking to the host that serves a socket.
 
 mod deploy;
+mod live;
 mod operate;
 mod publish;
 
@@ -15,7 +16,12 @@ use serde::de::DeserializeOwned;
 use super::wire::{ErrorBody, ErrorKind, RegisterAnswer, RegisterRequest};
 use crate::access::AccessError;
 use crate::config::{ApiConfig, PublishConfig};
-use crate::service::{CatalogView, Page, Registered, Registration, Row, State};
+use crate::service::{CatalogView, Page, Registered, Registration, Row, Search, State, Status};
+
+/// The parts of a query that are there.
+fn given<'a>(parts: &[(&'a str, Option<&'a str>)]) -> Vec<(&'a str, &'a str)> {
+    parts.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect()
+}
 
 /// A client of one socket.
 #[derive(Debug)]
@@ -45,10 +51,22 @@ impl Client {
     }
 
     /// One page of partitions.
-    pub async fn partitions(&self, category: Option<&str>, cursor: Option<&str>) -> Result<Page<Row>, AccessError> {
-        let mut query = vec![];
-        query.extend(category.map(|category| ("category", category)));
-        query.extend(cursor.map(|cursor| ("cursor", cursor)));
+    pub async fn partitions(
+        &self,
+        search: &Search,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<Row>, AccessError> {
+        let limit = limit.to_string();
+        let query = given(&[
+            ("category", search.category.as_deref()),
+            ("group", search.group.as_deref()),
+            ("key", search.key.as_deref()),
+            ("prefix", search.prefix.as_deref()),
+            ("status", search.status.map(Status::word)),
+            ("cursor", cursor),
+            ("limit", Some(&limit)),
+        ]);
         self.answer(self.at(Method::GET, &["partitions"], &query)?).await
     }
 

@@ -4,7 +4,9 @@
 
 mod deploy;
 mod failed;
+mod live;
 mod operate;
+mod views;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,13 +21,15 @@ use axum::{Json, Router};
 use keyrail_broker::Backlog;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::publishing;
 use super::socket::{self, SocketFile};
 use super::wire::{ErrorKind, PageQuery, RegisterAnswer, RegisterRequest};
 use crate::config::ApiConfig;
-use crate::service::{self, CatalogView, Cursor, Page, Row, Service};
+use crate::service::{self, CatalogView, Cursor, Page, Service};
 pub(super) use failed::Failed;
+use live::Followers;
 
 /// How long requests under way may go on when the server stops.
 const STOP_GRACE: Duration = Duration::from_secs(1);
@@ -62,10 +66,14 @@ impl Server {
     pub async fn start(service: Service, path: &Path, config: &ApiConfig) -> Result<Self, ServeError> {
         let (listener, file) = socket::listen(path).await?;
         let (stop, stopped) = oneshot::channel();
-        let serving = axum::serve(listener, router(service, config)).with_graceful_shutdown(async {
-            // Ends as well when the sender is gone.
-            let _ = stopped.await;
-        });
+        let stopping = CancellationToken::new();
+        let serving =
+            axum::serve(listener, router(service, config, stopping.clone())).with_graceful_shutdown(async move {
+                // Ends as well when the sender is gone.
+                let _ = stopped.await;
+                // Who follows what happens would follow for ever.
+                stopping.cancel();
+            });
         let task = tokio::spawn(async {
             if let Err(error) = serving.await {
                 tracing::error!(%error, "the HTTP API ended");
@@ -96,23 +104,26 @@ pub(super) struct Api {
     pub(super) service: Service,
     pub(super) publishes: Semaphore,
     pub(super) line_max_bytes: usize,
+    followers: Followers,
     page_max: usize,
 }
 
-fn router(service: Service, config: &ApiConfig) -> Router {
+fn router(service: Service, config: &ApiConfig, stopping: CancellationToken) -> Router {
     let api = Api {
         line_max_bytes: service.line_max_bytes(),
         service,
         publishes: Semaphore::new(config.publishes_max),
         page_max: config.page_max,
+        followers: Followers::new(config.followers_max, config.follower_queue_max_bytes, stopping),
     };
     Router::new()
         .route("/v1/publish", post(publishing::publish).layer(DefaultBodyLimit::disable()))
         .route("/v1/register", post(register))
-        .route("/v1/partitions", get(partitions))
         .route("/v1/states/{group}", get(states))
         .route("/v1/backlog", get(backlog))
         .route("/v1/catalog", get(catalog))
+        .merge(views::routes())
+        .merge(live::routes())
         .merge(operate::routes())
         .merge(deploy::routes(config.module_max_bytes))
         .fallback(async || Failed::new(StatusCode::NOT_FOUND, ErrorKind::Unknown, "no such path; see /v1/".into()))
@@ -130,15 +141,6 @@ async fn register(
     let Json(request) = request?;
     let handlers = api.service.register(&request.handlers).await?;
     Ok(Json(RegisterAnswer { handlers }))
-}
-
-async fn partitions(
-    State(api): State<Arc<Api>>,
-    query: Result<Query<PageQuery>, QueryRejection>,
-) -> Result<Json<Page<Row>>, Failed> {
-    let Query(query) = query?;
-    let cursor = parsed(query.cursor.as_deref())?;
-    Ok(Json(api.service.partitions(query.category.as_deref(), cursor, api.page_max).await?))
 }
 
 async fn states(

@@ -1,6 +1,7 @@
 //! `keyrail doctor`: every check of a start, with its outcome and what to change.
 
 mod checks;
+mod fleet;
 
 use std::io::{self, Write};
 

@@ -10,7 +10,7 @@ use super::keyspace::{self, Listing};
 use super::rows::LANES;
 use crate::{Error, Lag, ReadySource};
 
-/// Keys that one call looks at: a few tenths of a millisecond in which the server does nothing else.
+/// Keys that one call looks at: half a millisecond in which the server does nothing else.
 const KEYS_A_CALL: usize = 32;
 
 /// What was found at some keys.

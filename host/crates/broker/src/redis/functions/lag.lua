@@ -21,10 +21,12 @@ local function keyrail_lag(_, args)
   for at = 3, #args, streams do
     local waiting, oldest = 0, nil
     for i = 0, streams - 1 do
-      local _, settled, unsettled = look(args[at + i], group)
+      local stream = args[at + i]
+      local settled, unsettled = '', 0
+      if is_stream(stream) then settled, unsettled = standing(stream, group) end
       if unsettled > 0 then
         waiting = waiting + unsettled
-        local recorded = recorded_at(args[at + i], settled)
+        local recorded = recorded_at(stream, settled)
         if recorded and (not oldest or recorded < oldest) then oldest = recorded end
       end
     end

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt};
 use keyrail_broker::{Backlog, Error, Lag, ReadySource};
 use keyrail_ordering::{Catalog, CategoryName, GroupName, Member, Role};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
@@ -23,7 +24,7 @@ const HALTED_SHOWN_MAX: usize = 100;
 const SOURCES_AT_ONCE: usize = 4;
 
 /// The fleet at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overview {
     /// When, by the broker's clock, in RFC 3339.
     pub at: String,
@@ -42,7 +43,7 @@ pub struct Overview {
 }
 
 /// One category.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CategoryOverview {
     /// Its name.
     pub category: CategoryName,
@@ -59,7 +60,7 @@ pub struct CategoryOverview {
 }
 
 /// A handler on a category.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupOverview {
     /// The handler.
     pub group: GroupName,
@@ -76,7 +77,7 @@ pub struct GroupOverview {
 }
 
 /// What a handler has before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LagOverview {
     /// Events that it has not settled.
     pub events: u64,
@@ -87,7 +88,7 @@ pub struct LagOverview {
 }
 
 /// Emitted events that are not in their streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutboxOverview {
     /// On their way.
     pub records: u64,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use keyrail_broker::{Error, PartitionRow, Paused, ReadySource, Standing, Wanted, WantedKey};
 use keyrail_ordering::{Catalog, CategoryName, GroupName, Key};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::inspect::{InspectError, following};
@@ -16,7 +17,7 @@ use super::{Cursor, Page, Service};
 const PREFIX_MAX_BYTES: usize = 256;
 
 /// Which partitions.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Search {
     /// Those that read this category; process managers too.
@@ -32,7 +33,7 @@ pub struct Search {
 }
 
 /// How a partition stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// It has unsettled events, and does not stand still.

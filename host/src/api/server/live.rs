@@ -6,12 +6,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use aide::NoApi;
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use aide::openapi::{MediaType, ReferenceOr, Response as Described, StatusCode as Code};
+use aide::transform::TransformOperation;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::routing::get;
 use futures::{Stream, StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -68,11 +71,44 @@ impl Followers {
     }
 }
 
-pub(super) fn routes() -> Router<Arc<Api>> {
-    Router::new().route("/v1/live", get(live)).route("/v1/tail", get(tail))
+pub(super) fn routes() -> ApiRouter<Arc<Api>> {
+    ApiRouter::new()
+        .api_route(
+            "/v1/live",
+            get_with(live, |operation| {
+                streaming(
+                    operation.summary("What a dashboard shows, as it changes: server-sent events"),
+                    "`overview`: as `/v1/overview`, at most once a second; `halted`: the first page of `/v1/halted`. Each \
+                     comes at the start, and when it has changed.",
+                )
+            }),
+        )
+        .api_route(
+            "/v1/tail",
+            get_with(tail, |operation| {
+                streaming(
+                    operation.summary("Events as they are published: server-sent events"),
+                    "`entry`: an event; `missed`: `{\"count\"}` of events that were handled and dropped before they could be \
+                     read, or came too fast.",
+                )
+            }),
+        )
 }
 
-async fn live(State(api): State<Arc<Api>>) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failed> {
+/// Says what a stream of events holds.
+fn streaming<'t>(operation: TransformOperation<'t>, events: &str) -> TransformOperation<'t> {
+    let mut operation = operation;
+    let content = [("text/event-stream".to_string(), MediaType::default())];
+    let answer =
+        Described { description: events.into(), content: content.into_iter().collect(), ..Described::default() };
+    let responses = operation.inner_mut().responses.get_or_insert_default();
+    responses.responses.insert(Code::Code(200), ReferenceOr::Item(answer));
+    operation
+}
+
+type Answer<S> = Result<NoApi<Sse<S>>, Failed>;
+
+async fn live(State(api): State<Arc<Api>>) -> Answer<impl Stream<Item = Result<Event, Infallible>>> {
     let place = api.followers.place()?;
     let mut looks = interval(LOOK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -81,13 +117,13 @@ async fn live(State(api): State<Arc<Api>>) -> Result<Sse<impl Stream<Item = Resu
         let events = watching.changed().await;
         Some((stream::iter(events), watching))
     });
-    Ok(api.followers.sse(place, events.flatten().boxed()))
+    Ok(NoApi(api.followers.sse(place, events.flatten().boxed())))
 }
 
 async fn tail(
     State(api): State<Arc<Api>>,
     query: Result<Query<Following>, QueryRejection>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failed> {
+) -> Answer<impl Stream<Item = Result<Event, Infallible>>> {
     let Query(following) = query?;
     let place = api.followers.place()?;
     let tail = api.service.tail(&following, api.followers.queue_max_bytes).await?;
@@ -95,7 +131,7 @@ async fn tail(
         Tailed::Entry(entry) => event("entry", &entry),
         Tailed::Missed { count } => event("missed", &Missed { count }),
     });
-    Ok(api.followers.sse(place, events.boxed()))
+    Ok(NoApi(api.followers.sse(place, events.boxed())))
 }
 
 #[derive(Serialize)]

@@ -2,17 +2,31 @@
 
 use std::sync::Arc;
 
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::routing::get;
-use axum::{Json, Router};
 
 use super::super::wire::PartitionsQuery;
-use super::{Api, Failed, parsed};
+use super::inspect::parsed;
+use super::openapi::is;
+use super::{Api, Failed};
 use crate::service::{Overview, Page, Row, Search};
 
-pub(super) fn routes() -> Router<Arc<Api>> {
-    Router::new().route("/v1/overview", get(overview)).route("/v1/partitions", get(partitions))
+pub(super) fn routes() -> ApiRouter<Arc<Api>> {
+    ApiRouter::new()
+        .api_route(
+            "/v1/overview",
+            get_with(overview, is("The fleet at one glance: hosts, categories, what waits and since when")),
+        )
+        .api_route(
+            "/v1/partitions",
+            get_with(
+                partitions,
+                is("Who works on what: a page of partitions, searched by category, handler, key, status"),
+            ),
+        )
 }
 
 async fn overview(State(api): State<Arc<Api>>) -> Result<Json<Overview>, Failed> {

@@ -19,6 +19,7 @@ use std::task::{Context, Poll};
 
 use futures::Stream;
 use keyrail_ordering::{CategoryName, Content, Entry, Key};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -29,7 +30,7 @@ use follower::{Follower, Scope};
 use queue::Receiving;
 
 /// What is followed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Following {
     /// Only this category.

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use keyrail_ordering::{
     CategoryName, Entry, EntryId, EntryRef, Generation, HaltRecord, Key, OwnerId, PartitionId, StreamId,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ReadySource;
@@ -17,7 +18,7 @@ use super::operate::Rows;
 use crate::Error;
 
 /// One partition as an operator sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionRow {
     /// Which.
     pub partition: PartitionId,
@@ -42,7 +43,7 @@ pub struct PartitionRow {
 }
 
 /// From which entry on a version handled the events of a partition, until the next one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VersionSince {
     /// The first entry that it handled.
     pub from: EntryRef,
@@ -71,7 +72,7 @@ pub struct Snapshot {
 }
 
 /// What is left to do in the whole fleet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Backlog {
     /// Partitions in the ready sets, those that are paused too; and unsettled entries of categories without partitions.
     pub ready: u64,
@@ -129,7 +130,7 @@ pub enum Standing {
 }
 
 /// What a group has before it on one source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Lag {
     /// Keys that have work. 0 for a source without keys.
     pub ready: u64,

@@ -19,6 +19,7 @@ use keyrail_ordering::{
     AttemptsRecord, Capabilities, Catalog, CategoryName, Effects, Entry, EntryId, EntryRef, Event, GroupName,
     HaltRecord, Key, Lane, Lease, Member, OwnerId, PartitionSpec, Role, StreamId,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{AcquireError, Error, FencedError, PublishError};
@@ -43,7 +44,7 @@ pub struct Publication {
 }
 
 /// Where an event went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// Its entry.
     pub id: EntryId,

@@ -25,6 +25,11 @@ fn given<'a>(parts: &[(&'a str, Option<&'a str>)]) -> Vec<(&'a str, &'a str)> {
     parts.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect()
 }
 
+fn install_crypto() {
+    // Fails if there is one already: then that one does.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// A client of one host.
 #[derive(Debug)]
 pub struct Client {
@@ -54,6 +59,8 @@ impl fmt::Display for Place {
 impl Client {
     /// For the host of this socket. Nothing is sent yet.
     pub fn new(socket: &Path, api: &ApiConfig, publish: &PublishConfig) -> Result<Self, AccessError> {
+        // No socket speaks TLS; the client asks for it all the same.
+        install_crypto();
         let http = reqwest::Client::builder().unix_socket(socket);
         // The name of the host in it means nothing: the socket is the host.
         Self::made(Place::Socket(socket.into()), "http://keyrail", http, api, publish)
@@ -66,8 +73,7 @@ impl Client {
         api: &ApiConfig,
         publish: &PublishConfig,
     ) -> Result<Self, AccessError> {
-        // Fails if there is one already: then that one does.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        install_crypto();
         let mut http = reqwest::Client::builder()
             .connect_timeout(Duration::from_millis(client.connect_timeout_ms))
             // A token must not follow a host that sends us elsewhere.

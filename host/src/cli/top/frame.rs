@@ -7,8 +7,8 @@ use keyrail_ordering::Member;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row, Table, TableState};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, Borders, Cell, Clear, Paragraph, Row, Table, TableState};
 
 use super::super::failure::one_line;
 use super::super::numbers::{count, grouped};
@@ -17,6 +17,12 @@ use super::model::{Flow, Look, flows};
 
 /// Rows of a pane that shares the screen with others.
 const SMALL_PANE_MAX: u16 = 6;
+
+/// More of an error no screen shows.
+const ERROR_MAX_CHARS: usize = 200;
+
+/// A line of a table, and how it looks.
+type Texts = (Vec<String>, Style);
 
 /// The parts of the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +147,7 @@ fn draw_title(frame: &mut Frame, area: Rect, look: &Look) {
 fn draw_hosts(frame: &mut Frame, area: Rect, look: &Look, view: &View) {
     let row = |host: &Member| {
         let handlers: Vec<_> = host.groups.iter().map(ToString::to_string).collect();
-        Row::new([
+        let texts = vec![
             host.owner.to_string(),
             handlers.join(","),
             format!("{}/{}", grouped(host.owned), grouped(host.capacity)),
@@ -149,7 +155,8 @@ fn draw_hosts(frame: &mut Frame, area: Rect, look: &Look, view: &View) {
             grouped(host.settled),
             one_line(&host.release),
             if host.leaving { "leaving".into() } else { "up".into() },
-        ])
+        ];
+        (texts, Style::new())
     };
     let widths = [
         Constraint::Fill(3),
@@ -172,7 +179,7 @@ fn draw_categories(frame: &mut Frame, area: Rect, flows: &[Flow<'_>], view: &Vie
         let lag = group.and_then(|group| group.lag);
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let name = if category.paused { format!("{} (paused)", flow.category) } else { flow.category.into() };
-        let row = Row::new([
+        let texts = vec![
             name,
             flow.group.unwrap_or("(nobody)").into(),
             grouped(category.keys),
@@ -182,8 +189,8 @@ fn draw_categories(frame: &mut Frame, area: Rect, flows: &[Flow<'_>], view: &Vie
             or_dash(lag.and_then(|lag| lag.oldest_ms).map(age)),
             or_dash(flow.published_per_s.map(rate)),
             or_dash(flow.settled_per_s.map(rate)),
-        ]);
-        if group.is_some_and(|group| group.halted > 0) { row.style(view.warning()) } else { row }
+        ];
+        (texts, if group.is_some_and(|group| group.halted > 0) { view.warning() } else { Style::new() })
     };
     let widths = [
         Constraint::Fill(1),
@@ -204,13 +211,14 @@ fn draw_categories(frame: &mut Frame, area: Rect, flows: &[Flow<'_>], view: &Vie
 
 fn draw_halted(frame: &mut Frame, area: Rect, look: &Look, view: &View) {
     let row = |row: &HaltedRow| {
-        Row::new([
+        let texts = vec![
             one_line(&format!("{}/{}", row.halted.category, row.key)),
             row.group.to_string(),
             row.halted.head.clone(),
             row.halted.attempts.to_string(),
-            text::gist(&row.halted.error, 200),
-        ])
+            text::gist(&row.halted.error, ERROR_MAX_CHARS),
+        ];
+        (texts, Style::new())
     };
     let widths =
         [Constraint::Fill(2), Constraint::Fill(1), Constraint::Length(10), Constraint::Length(5), Constraint::Fill(3)];
@@ -225,7 +233,7 @@ fn draw_table(
     area: Rect,
     view: &View,
     (pane, title, nothing): (Pane, String, &str),
-    (header, widths, rows): (&[&str], &[Constraint], Vec<Row<'_>>),
+    (header, widths, rows): (&[&str], &[Constraint], Vec<Texts>),
 ) {
     let is_chosen = view.pane == pane;
     let weight = if is_chosen { Modifier::BOLD | Modifier::REVERSED } else { Modifier::BOLD };
@@ -237,12 +245,25 @@ fn draw_table(
         return;
     }
     let mut state = TableState::new().with_selected(is_chosen.then(|| view.row(pane).min(rows.len() - 1)));
-    let header = Row::new(header.iter().map(ToString::to_string)).style(Style::new().add_modifier(Modifier::DIM));
+    let names = row_of(header, header.iter().map(ToString::to_string).collect());
+    let rows = rows.into_iter().map(|(texts, style)| row_of(header, texts).style(style));
     let table = Table::new(rows, widths.iter().copied())
-        .header(header)
+        .header(names.style(Style::new().add_modifier(Modifier::DIM)))
         .block(block)
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     frame.render_stateful_widget(table, area, &mut state);
+}
+
+/// Columns of numbers, which stand to the right.
+const NUMBERS: [&str; 11] =
+    ["OWNED", "RUNNING", "SETTLED", "KEYS", "READY", "HALTED", "LAG", "OLDEST", "IN/S", "DONE/S", "TRIES"];
+
+fn row_of(header: &[&str], texts: Vec<String>) -> Row<'static> {
+    let cells = header.iter().zip(texts).map(|(name, text)| {
+        let text = Text::from(text);
+        Cell::from(if NUMBERS.contains(name) { text.right_aligned() } else { text })
+    });
+    Row::new(cells)
 }
 
 fn draw_help(frame: &mut Frame, all: Rect) {

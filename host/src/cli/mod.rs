@@ -25,9 +25,11 @@ mod replay;
 mod run;
 mod state;
 mod table;
+mod tail;
 mod test;
 mod text;
 mod token;
+mod top;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -58,6 +60,8 @@ Examples:
   keyrail deploy itinerary.wasm                        put the next version in its place, while it runs
   keyrail publish flights.jsonl.gz                     give it events, from another terminal
   keyrail partitions flight                            see who works on what
+  keyrail top                                          watch the fleet: rates, lag, what stands still
+  keyrail tail flight                                  watch events as they are published
   keyrail halted                                       see what stands still, and what to type next
   keyrail doctor                                       see whether everything is as it should be
   keyrail state dump itinerary                         see what came out
@@ -132,6 +136,8 @@ enum Command {
     Paused(pause::Paused),
     Audit(audit::Args),
     Members(members::Args),
+    Tail(tail::Args),
+    Top(top::Args),
     Doctor(doctor::Args),
     Token(token::Args),
     /// Compile a component for a host that started this process
@@ -224,6 +230,8 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
             Command::Paused(args) => pause::paused(args, config).await,
             Command::Audit(args) => audit::run(args, config).await,
             Command::Members(args) => members::run(args, config).await,
+            Command::Tail(args) => tail::run(args, config).await,
+            Command::Top(args) => top::run(args, config).await,
             Command::Doctor(args) => doctor::run(args, config, origins).await,
             // Done before there was a configuration.
             Command::CompileComponent { .. } | Command::Completions { .. } => Ok(Exit::Done),

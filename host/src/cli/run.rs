@@ -11,7 +11,7 @@ use keyrail::clock;
 use keyrail::config::{BrokerAddress, Config};
 use keyrail::engine::{Engine, Handler, Idle, WasmHandler};
 use keyrail::modules::{Modules, OwnFiles};
-use keyrail::service::Service;
+use keyrail::service::{Search, Service};
 use keyrail_ordering::{GroupName, OwnerId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let runtime = load::runtime(config)?;
     let modules = load::all(&runtime, &args.handlers).await?;
     let broker = access::open_broker(config).await?;
-    let service = Service::new(broker.clone(), config.publish.clone());
+    let service = Service::new(broker.clone(), config.publish.clone()).with_view_ttl_ms(config.api.view_ttl_ms);
     let registrations: Vec<_> = modules.iter().map(|module| load::registration(module)).collect();
     let access = Access::Direct(service.clone());
     for handler in access.register(registrations).await? {
@@ -131,7 +131,7 @@ async fn until_idle(engine: &Engine, modules: &Modules) -> Idle {
 
 /// What was done, for people.
 async fn summary(access: &Access, groups: &[GroupName], idle: Idle, settled: u64, took_ms: u64) -> Result<()> {
-    let mut rows = partitions::all(access, None).await?;
+    let mut rows = partitions::all(access, &Search::default(), usize::MAX).await?.0;
     // Other handlers may be registered that this host does not run.
     rows.retain(|row| groups.contains(&row.group));
     let mut out = io::stdout().lock();

@@ -152,6 +152,12 @@ pub struct ApiConfig {
     pub chunk_max_bytes: usize,
     /// How long the command line waits for the host to say anything.
     pub answer_timeout_ms: u64,
+    /// How long a look at the whole fleet is good for: all who ask in that time share it.
+    pub view_ttl_ms: u64,
+    /// Followers of what happens (`/v1/live`, `/v1/tail`) at once; further ones are refused.
+    pub followers_max: usize,
+    /// Bytes of events that wait for a follower that is slow; what does not fit is counted, and left out.
+    pub follower_queue_max_bytes: usize,
     /// How long the command line waits for another command that holds an embedded file.
     pub open_wait_ms: u64,
 }
@@ -166,6 +172,9 @@ impl Default for ApiConfig {
             module_max_bytes: 64 << 20,
             chunk_max_bytes: 1 << 20,
             answer_timeout_ms: 60_000,
+            view_ttl_ms: 1_000,
+            followers_max: 100,
+            follower_queue_max_bytes: 1 << 20,
             open_wait_ms: 2_000,
         }
     }
@@ -179,6 +188,7 @@ impl ApiConfig {
             ("module_max_bytes", self.module_max_bytes as u64),
             ("chunk_max_bytes", self.chunk_max_bytes as u64),
             ("answer_timeout_ms", self.answer_timeout_ms),
+            ("follower_queue_max_bytes", self.follower_queue_max_bytes as u64),
         ];
         zeros("api", &values)
     }

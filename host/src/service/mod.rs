@@ -16,11 +16,14 @@ mod lane;
 mod line;
 mod lines;
 mod operate;
+mod overview;
 mod publish;
 mod recording;
 mod register;
 mod report;
 mod rows;
+mod search;
+mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -45,14 +48,18 @@ pub use operate::{
     AuditView, ContentView, DeadLetterView, EntryName, EventView, HaltedRow, HeadView, NextTry, OperationError,
     PausedView, WhoAndWhy,
 };
+pub use overview::{CategoryOverview, GroupOverview, LagOverview, Live, OutboxOverview, Overview};
 pub use publish::PublishOptions;
 pub use recording::{RecordFrom, RecordedEntry, Recording, Value};
 pub use register::{Change, RefusedHandler, RegisterError, Registered, Registration};
 pub use report::{Outcome, Report, Stop, StopKind};
 pub use rows::{Halted, Row, State, Values, VersionView};
+pub use search::{Search, Status};
+pub use tail::{Following, Tail, Tailed, TailedEntry};
 
 use crate::clock;
-use crate::config::PublishConfig;
+use crate::config::{ApiConfig, PublishConfig};
+use overview::Glance;
 
 /// The operations on one broker.
 #[derive(Clone)]
@@ -60,12 +67,19 @@ pub struct Service {
     broker: Arc<dyn Broker>,
     publish: PublishConfig,
     catalog: Arc<RwLock<Option<(u64, Arc<Catalog>)>>>,
+    glance: Arc<Glance>,
 }
 
 impl Service {
     /// Over this broker.
     pub fn new(broker: Arc<dyn Broker>, publish: PublishConfig) -> Self {
-        Self { broker, publish, catalog: Arc::default() }
+        let glance = Glance::new(ApiConfig::default().view_ttl_ms);
+        Self { broker, publish, catalog: Arc::default(), glance: Arc::new(glance) }
+    }
+
+    /// The same with an overview that is good for so long.
+    pub fn with_view_ttl_ms(self, ttl_ms: u64) -> Self {
+        Self { glance: Arc::new(Glance::new(ttl_ms)), ..self }
     }
 
     /// The broker.

@@ -1,0 +1,115 @@
+// Server-sent events by `fetch`: `EventSource` cannot send a bearer token. Connects again with a growing wait, for ever.
+
+import { open } from "./api.js";
+
+const WAITS_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
+/** The host sends a comment every 15 s; after this much silence the connection is dead, whatever TCP believes. */
+const SILENCE_MAX_MS = 40_000;
+const EVENT_MAX_CHARS = 32 * 1024 * 1024;
+
+/**
+ * Follows a stream until `stop()`. `on.event(name, text)` for each event; `on.open()`;
+ * `on.lost(error, next_try_ms)`, where `next_try_ms` is null if only a change of token can help.
+ */
+export class Stream {
+  #abort = new AbortController();
+  #wake = null;
+  #failures = 0;
+
+  constructor(path, query, on) {
+    this.#run(path, query, on);
+  }
+
+  stop() {
+    this.#abort.abort();
+    this.#wake?.();
+  }
+
+  /** Does not wait for the next try. */
+  tryNow() {
+    this.#failures = 0;
+    this.#wake?.();
+  }
+
+  async #run(path, query, on) {
+    while (!this.#abort.signal.aborted) {
+      const error = await this.#follow(path, query, on).then(
+        () => new Error("the host ended the connection"),
+        (error) => error,
+      );
+      if (this.#abort.signal.aborted) return;
+      const is_denied = error.status === 401 || error.status === 403;
+      const wait_ms = Math.max(WAITS_MS[Math.min(this.#failures, WAITS_MS.length - 1)], (error.retry_after_s ?? 0) * 1000);
+      this.#failures += 1;
+      on.lost(error, is_denied ? null : wait_ms);
+      await new Promise((resolve) => {
+        const timer = is_denied ? null : setTimeout(resolve, wait_ms);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+
+  async #follow(path, query, on) {
+    const quiet = new AbortController();
+    const signal = AbortSignal.any([this.#abort.signal, quiet.signal]);
+    const silent = () => quiet.abort(new Error("the host fell silent"));
+    const response = await open("GET", path, { query, signal, accept: "text/event-stream" });
+    on.open();
+    let timer = setTimeout(silent, SILENCE_MAX_MS);
+    try {
+      const parser = new Parser((name, text) => on.event(name, text));
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        this.#failures = 0;
+        clearTimeout(timer);
+        timer = setTimeout(silent, SILENCE_MAX_MS);
+        parser.feed(value);
+      }
+    } finally {
+      clearTimeout(timer);
+      // A reader that threw leaves the connection open.
+      quiet.abort();
+    }
+  }
+}
+
+/** Lines into events, as the HTML standard has it; ids and retry times are not used. */
+export class Parser {
+  #rest = "";
+  #name = "";
+  #data = [];
+  #emit;
+
+  constructor(emit) {
+    this.#emit = emit;
+  }
+
+  feed(text) {
+    this.#rest += text;
+    // A line that ends in \r may go on with \n in the next piece.
+    const lines = this.#rest.split(/\r\n|\n|\r(?!$)/);
+    this.#rest = lines.pop();
+    if (this.#rest.length > EVENT_MAX_CHARS) throw new Error("an event of the stream is too large");
+    for (const line of lines) this.#line(line);
+  }
+
+  #line(line) {
+    if (line === "") {
+      if (this.#data.length > 0) this.#emit(this.#name || "message", this.#data.join("\n"));
+      this.#name = "";
+      this.#data = [];
+      return;
+    }
+    const colon = line.indexOf(":");
+    if (colon === 0) return;
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "event") this.#name = value;
+    if (field === "data") this.#data.push(value);
+  }
+}

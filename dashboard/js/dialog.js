@@ -4,7 +4,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { refreshAll } from "./fetched.js";
 import { commandLine } from "./format.js";
-import { rememberWho, rememberedWho } from "./session.js";
+import { rememberWho, rememberedWho, session } from "./session.js";
 import { Store, useStore } from "./store.js";
 import { Badge, CopyButton, Facts } from "./ui.js";
 
@@ -53,7 +53,9 @@ function Asking({ action, close }) {
   const [reason, setReason] = useState(action.reason ?? "");
   const [state, setState] = useState({ step: "asking" });
   const by = { who: who.trim(), reason: reason.trim() };
-  const is_complete = by.who !== "" && by.reason !== "";
+  // The host puts the name of a token on record by itself.
+  const has_name = session.value.token !== null;
+  const is_complete = (by.who !== "" || has_name) && by.reason !== "";
   const command = (action.commands ?? [action.words]).map((words) => commandLine(words, by)).join("\n");
 
   const act = async (event) => {
@@ -81,8 +83,8 @@ function Asking({ action, close }) {
         <label>Why <span class="muted">(goes on record)</span>
           <input name="reason" required autofocus maxlength=${REASON_MAX_CHARS} autocomplete="off" value=${reason} onInput=${(event) => setReason(event.target.value)} />
         </label>
-        <label>Who <span class="muted">(remembered here)</span>
-          <input name="who" required maxlength="100" autocomplete="off" value=${who} onInput=${(event) => setWho(event.target.value)} />
+        <label>Who <span class="muted">${has_name ? "(besides your token's name)" : "(remembered here)"}</span>
+          <input name="who" required=${!has_name} maxlength="100" autocomplete="off" value=${who} onInput=${(event) => setWho(event.target.value)} />
         </label>
       </div>
       <div class="command"><p class="muted">The same from a terminal:</p><pre tabindex="0" aria-label="Command line">${command}</pre><${CopyButton} text=${command} /></div>
@@ -99,9 +101,11 @@ function Asking({ action, close }) {
 }
 
 function Refused({ state }) {
+  const element = useRef(null);
+  useEffect(() => element.current.scrollIntoView({ block: "nearest" }), [state]);
   const is_conflict = state.step === "conflict";
   const unsure = state.error.kind === "unreachable";
-  return html`<div class="failure" role="alert">
+  return html`<div class="failure" role="alert" ref=${element}>
     <p class="failure-title"><${Badge} kind=${is_conflict ? "warn" : "bad"}>${is_conflict ? "Nothing was changed" : unsure ? "It may have been done or not" : "It was not done"}<//></p>
     <p class="failure-text">${state.error.message}</p>
     ${state.now && html`<p class="failure-now">${state.now}</p>`}

@@ -5,6 +5,9 @@ import { live } from "./live.js";
 import { Store } from "./store.js";
 
 const EVERY_MS = 4_000;
+/** What takes long is asked for less often: this many times as long lies between two. */
+const PAUSE_FACTOR = 10;
+const PAUSE_MAX_MS = 120_000;
 
 /** Grows with every action that was taken here. */
 const actions = new Store(0);
@@ -33,6 +36,7 @@ export function useFetched(load, inputs, { every_ms = EVERY_MS } = {}) {
         return;
       }
       is_under_way = true;
+      const begun_ms = performance.now();
       try {
         const data = await load(abort.signal);
         if (!abort.signal.aborted) setState({ name, data, error: null, at_ms: Date.now() });
@@ -47,7 +51,8 @@ export function useFetched(load, inputs, { every_ms = EVERY_MS } = {}) {
         is_wanted_again = false;
         return run();
       }
-      timer = setTimeout(look, every_ms);
+      const pause_ms = Math.min(PAUSE_MAX_MS, PAUSE_FACTOR * (performance.now() - begun_ms));
+      timer = setTimeout(look, Math.max(every_ms, pause_ms));
     };
     // Nobody looks at a hidden tab, and a host that is away is asked by the live stream alone.
     const look = () => {

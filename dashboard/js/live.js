@@ -72,6 +72,11 @@ export function seriesOf(name) {
   return found;
 }
 
+/** The rate of a total now: none is known while the host does not answer. */
+export function rateOf(name) {
+  return live.value.status === "live" ? seriesOf(name).rate() : null;
+}
+
 /** The host's time. */
 export function now() {
   return Date.now() + live.value.skew_ms;

@@ -26,10 +26,12 @@ export const PLACES = [
   { name: "tail", label: "Live tail", key: "t" },
 ];
 
-const UNDER = { key: "keys", handler: "handlers", "dead-letter": "dead-letters", hot: "keys" };
+const UNDER = { key: "keys", handler: "handlers", "dead-letter": "dead-letters" };
 
 export function Shell({ children, help, setHelp }) {
   const { parts } = useStore(route);
+  const { status } = useStore(live);
+  const is_off = status === "lost" || status === "denied";
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(false), [parts.join("/")]);
   return html`<div class="shell">
@@ -45,7 +47,7 @@ export function Shell({ children, help, setHelp }) {
         <${Foot} onHelp=${() => setHelp(true)} />
       </div>
     </header>
-    <main class="content" id="main">
+    <main class=${is_off ? "content off" : "content"} id="main">
       <${Connection} />
       ${children}
     </main>
@@ -107,10 +109,11 @@ function Connection() {
   useNow();
   if (status === "live") return html`<p class="connection live"><${Badge} kind="ok">Live<//></p>`;
   if (status === "connecting") return html`<p class="connection"><${Badge} kind="idle">Connecting…<//></p>`;
-  const past = duration(Date.now() - since_ms);
-  const next = next_try_ms === null ? "" : ` Next try in ${duration(Math.max(0, next_try_ms - Date.now()))}.`;
+  const past = duration(Math.round((Date.now() - since_ms) / 1_000) * 1_000);
+  const wait_s = Math.max(0, Math.ceil((next_try_ms - Date.now()) / 1_000));
+  const next = next_try_ms === null ? "" : wait_s === 0 ? " Trying now." : ` Next try in ${wait_s} s.`;
   return html`<div class="connection lost" role="region" aria-label="Connection">
-    <p><${Badge} kind="bad"><strong role="status">${status === "denied" ? "No access" : "Not connected"} since ${clock(since_ms)}</strong><//> <span>(${past})</span> ${error?.message}.${next}</p>
+    <p><${Badge} kind="bad"><strong role="status">${status === "denied" ? "No access" : "Not connected"} since ${clock(since_ms)}</strong><//> for ${past}: ${error?.message}.${next}</p>
     ${overview && html`<p>What is shown below was true then. It may not be now.</p>`}
     ${status === "denied"
       ? html`<button type="button" onClick=${() => askForToken(false)}>Give a token</button>`

@@ -46,6 +46,7 @@ export class Fleet {
   constructor(kind) {
     this.kind = kind;
     this.begun_ms = Date.now();
+    this.group = "billing";
     this.letters = kind === "empty" ? [] : letters();
     this.pauses = kind === "broken" ? [{ category: "invoice", key: null, who: "ann@web-1", reason: "the ledger's database moves", at: at(-1_900_000) }, { category: "order", key: "client-77", who: "bob", reason: "under investigation", at: at(-420_000) }] : [];
     this.halts = kind === "broken" ? halts() : kind === "normal" ? [] : [];

@@ -23,13 +23,15 @@ for (const fleet of only_fleet ? [only_fleet] : ["empty", "normal", "broken"]) {
     for (const theme of ["light", "dark"]) {
       const { page, errors } = await open(browser, size, theme);
       await page.goto(`${mock.url}/ui/`);
-      await new Promise((resolve) => setTimeout(resolve, fleet === "empty" ? 1_000 : 8_000));
+      await new Promise((resolve) => setTimeout(resolve, fleet === "empty" ? 800 : 6_000));
       for (const [name, place] of Object.entries(PAGES).filter(([name]) => !only_page || name === only_page)) {
         await page.evaluate((hash) => void (location.hash = hash), `#/${place}`);
-        await new Promise((resolve) => setTimeout(resolve, 900));
+        await new Promise((resolve) => setTimeout(resolve, 700));
         await page.screenshot({ path: join(folder, `${fleet}-${name}-${size}-${theme}.png`), fullPage: false });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        const found = [...(await axe(page)), ...errors.splice(0), ...(wide > 0 ? [`it is ${wide} px too wide`] : [])];
+        // The empty fleet has no such letter, and the browser tells its console of the 404.
+        const told = errors.splice(0).filter((error) => !(fleet === "empty" && error.includes("404")));
+        const found = [...(await axe(page)), ...told, ...(wide > 0 ? [`it is ${wide} px too wide`] : [])];
         for (const fault of found) console.log(`${fleet} ${name} ${size} ${theme}: ${fault}`);
         faults += found.length;
       }

@@ -9,25 +9,31 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Fleet, KEYS, at } from "./fleet.mjs";
 
+// A number that a double cannot hold goes through as text does.
+const parse = (text) => JSON.parse(text.replace(/:(\d{17,})/g, ":\"$1\""));
+
 const FILES = fileURLToPath(new URL("../../dashboard/", import.meta.url));
 const TYPES = { ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml" };
-const POLICY = "default-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; object-src 'none'";
+/** As `host/src/api/server/dashboard.rs` has it. */
+const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const PAGE = 50;
 
 /** Serves until `close()`. */
-export async function start({ fleet: kind = "normal", port = 0, token = null } = {}) {
-  const fleet = new Fleet(kind);
+export async function start({ fleet: kind = "normal", port = 0, token = null, read_token = null } = {}) {
+  const fleet = typeof kind === "string" ? new Fleet(kind) : kind;
   const server = createServer((request, response) => {
-    answer(fleet, token, request, response).catch((error) => fail(response, 500, "failed", String(error.stack)));
+    answer(fleet, { token, read_token }, request, response).catch((error) => fail(response, 500, "failed", String(error.stack)));
   });
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   return { url: `http://127.0.0.1:${server.address().port}`, fleet, close: () => (server.closeAllConnections(), server.close()) };
 }
 
-async function answer(fleet, token, request, response) {
+async function answer(fleet, { token, read_token }, request, response) {
   const url = new URL(request.url, "http://mock");
   if (!url.pathname.startsWith("/v1/")) return file(url.pathname, response);
-  if (token && request.headers.authorization !== `Bearer ${token}`) return fail(response, 401, "unauthorized", "a bearer token is needed");
+  const given = request.headers.authorization?.replace(/^Bearer /, "");
+  if (token && given !== token && given !== read_token) return fail(response, 401, "unauthorized", "a bearer token is needed");
+  if (token && given === read_token && request.method !== "GET") return fail(response, 403, "forbidden", "this token may read; the action needs the role operate");
   const parts = url.pathname.slice(4).split("/").map(decodeURIComponent);
   const query = Object.fromEntries(url.searchParams);
   if (parts[0] === "live") return live(fleet, response);
@@ -35,7 +41,7 @@ async function answer(fleet, token, request, response) {
   if (request.method === "GET") return read(fleet, parts, query, response);
   const pieces = [];
   for await (const piece of request) pieces.push(piece);
-  return act(fleet, parts, JSON.parse(Buffer.concat(pieces).toString() || "{}"), response);
+  return act(fleet, parts, parse(Buffer.concat(pieces).toString() || "{}"), response);
 }
 
 async function file(path, response) {
@@ -86,6 +92,7 @@ function live(fleet, response) {
 function tail(fleet, { category, key, data }, response) {
   const tell = stream(response);
   let n = 0;
+  if (fleet.tails) return followed(fleet, { category, key, data }, tell, response);
   const timer = setInterval(() => {
     for (let burst = 0; burst < 4; burst += 1) {
       n += 1;
@@ -96,6 +103,12 @@ function tail(fleet, { category, key, data }, response) {
     if (n % 80 === 0) tell("missed", { count: 7 });
   }, 300);
   response.on("close", () => clearInterval(timer));
+}
+
+function followed(fleet, { category, key, data }, tell, response) {
+  const hear = (event) => (!category || event.category === category) && (!key || event.key === key) && tell("entry", data === "true" ? event : { ...event, data: undefined });
+  fleet.tails.add(hear);
+  response.on("close", () => fleet.tails.delete(hear));
 }
 
 function read(fleet, [noun, ...rest], query, response) {
@@ -139,6 +152,7 @@ function read(fleet, [noun, ...rest], query, response) {
 
 /** Looks through 3,000 keys a request, so that a rare one takes several. */
 function partitions(fleet, query, response) {
+  if (fleet.rows) return kept(fleet, query, response);
   if (fleet.kind === "empty" || (query.category && query.category !== "order") || (query.group && query.group !== "billing")) return send(response, { rows: [], next: null });
   const limit = Math.min(Number(query.limit ?? PAGE), 100);
   const rows = [];
@@ -152,6 +166,13 @@ function partitions(fleet, query, response) {
   return send(response, { rows, next: n < KEYS ? `0.${n}` : null });
 }
 
+function kept(fleet, query, response) {
+  const rows = fleet.rows().filter((row) => (!query.category || row.category === query.category) && (!query.group || row.group === query.group) && (!query.key || row.key === query.key) && (!query.prefix || row.key.startsWith(query.prefix)) && matches(row, query.status));
+  const from = Number(query.cursor?.split(".")[1] ?? 0);
+  const end = from + Math.min(Number(query.limit ?? PAGE), PAGE);
+  send(response, { rows: rows.slice(from, end), next: end < rows.length ? `0.${end}` : null });
+}
+
 function matches(row, status) {
   if (!status) return true;
   if (status === "waiting") return row.waiting > 0;
@@ -159,8 +180,9 @@ function matches(row, status) {
 }
 
 function heads(fleet, category, { key, group }) {
-  const halted = fleet.head(category, key, group ?? "billing");
+  const halted = fleet.head(category, key, group ?? fleet.group);
   if (halted) return [halted];
+  if (fleet.rows) return fleet.rows().filter((row) => row.category === category && row.key === key && row.waiting > 0).map((row) => fleet.runningHead(row));
   const number = /^client-(\d+)$/.exec(key)?.[1];
   const row = category === "order" && number ? fleet.row(Number(number)) : null;
   return row && row.waiting > 0 ? [fleet.runningHead(row)] : [];
@@ -169,7 +191,7 @@ function heads(fleet, category, { key, group }) {
 function recording(fleet, category, { key, group }, response) {
   const entries = Array.from({ length: 12 }, (_, n) => {
     const event = fleet.event(n);
-    return { entry: `1-${40 + n}`, lane: "primary", recorded_at_ms: Date.now() - 700_000 + n * 900, id: event.id, category, type: event.type, version: event.version, key, headers: [], data: { json: event.data } };
+    return { entry: `1-${n + 1}`, lane: "primary", recorded_at_ms: Date.now() - 700_000 + n * 900, id: event.id, category, type: event.type, version: event.version, key, headers: [], data: { json: event.data } };
   });
   send(response, { group, handler_version: "1.4.0", scope: {}, key_rules: {}, categories: {}, state: [["billed_cents", { json: 128_300 }], ["last", { json: { order: "o-77", at: at(-700_000) } }]], entries, failed_tries: 0 });
 }
@@ -179,18 +201,25 @@ function act(fleet, [noun, name, third, fourth], body, response) {
     fleet.record(action, target, entry, body.by);
     return send(response, { changed: true, ...answer });
   };
+  if (noun === "events") {
+    const events = [body].flat();
+    for (const event of events) fleet.publish?.(event);
+    return send(response, { events: events.map((_, n) => ({ id: `m-${n}`, entry: "1-1", duplicate: false })) });
+  }
   if (noun === "heads") {
     const place = fleet.halts.findIndex((one) => one.category === name && one.key === body.key && one.group === body.group);
     const head = fleet.halts[place]?.head;
     if (head !== body.expect) return fail(response, 409, "conflict", `${body.expect} is not the head of ${name}/${body.key} (${body.group}) any more${head ? `: ${head} is` : ": everything there is settled"}; nothing was changed`);
     const [halted] = fleet.halts.splice(place, 1);
+    fleet.after?.(third, halted);
     if (third === "set-aside") fleet.letters.push({ id: `9-${place}`, category: name, key: body.key, group: body.group, origin: head, lane: "primary", attempts: halted.attempts, error: halted.error, ...body.by, at: at(0), event: fleet.event(1) });
     return done(third, `${name}/${body.key} (${body.group})`, head);
   }
   if (noun === "dead-letters") {
     const place = fleet.letters.findIndex((one) => one.category === name && one.id === third && one.key === (body.key ?? null));
     if (place < 0) return fail(response, 404, "unknown", `there is no dead letter ${third} in ${name}`);
-    fleet.letters.splice(place, 1);
+    const [letter] = fleet.letters.splice(place, 1);
+    fleet.after?.(fourth, letter);
     return done(fourth, name, third, fourth === "redrive" ? { entry: "1-9001" } : {});
   }
   if (noun === "categories") {

@@ -26,8 +26,8 @@ export function Audit() {
 const COLUMNS = [
   { name: "at", label: "When", cell: ({ at }) => html`<${Time} at=${at} both=${true} />` },
   { name: "action", label: "Action", cell: ({ action }) => html`<strong>${action}</strong>` },
-  { name: "target", label: "On", cell: ({ target }) => html`<span class="mono">${target}</span>` },
-  { name: "entry", label: "Entry", cell: ({ entry }) => (entry ? html`<span class="mono">${entry}</span>` : "–") },
-  { name: "who", label: "Who", cell: ({ who }) => who },
+  { name: "target", label: "On", wide: true, cell: ({ target }) => html`<span class="mono">${target}</span>` },
+  { name: "entry", label: "Entry", wide: true, cell: ({ entry }) => (entry ? html`<span class="mono">${entry}</span>` : "–") },
+  { name: "who", label: "Who", cell: ({ who }) => html`<span class="nowrap">${who}</span>` },
   { name: "reason", label: "Reason", wide: true, cell: ({ reason }) => reason },
 ];

@@ -4,7 +4,7 @@ import { html } from "../../vendor/preact-htm.js";
 import { Spark } from "../chart.js";
 import { count, duration, rate } from "../format.js";
 import { HandlerLink } from "../links.js";
-import { live, seriesOf } from "../live.js";
+import { live, rateOf, seriesOf } from "../live.js";
 import { to } from "../router.js";
 import { useStore } from "../store.js";
 import { Table } from "../table.js";
@@ -33,7 +33,7 @@ function Category({ of }) {
     <button type="button" onClick=${act}>${of.paused ? "Resume…" : "Pause…"}</button>`;
   return html`<${Panel} title=${title} note=${note} actions=${actions}>
     <dl class="strip">
-      <div><dt>Published</dt><dd><strong>${rate(published.rate())}</strong>/s <${Spark} points=${published.points()} /></dd></div>
+      <div><dt>Published</dt><dd><strong>${rate(rateOf(`published/${of.category}`))}</strong>/s <${Spark} points=${published.points()} /></dd></div>
       <div><dt>Published in all</dt><dd><strong>${count(of.published)}</strong></dd></div>
       <div><dt>Live keys</dt><dd><strong>${of.key_field === null ? "–" : count(of.keys)}</strong></dd></div>
     </dl>
@@ -59,7 +59,7 @@ function groupColumns({ category }) {
 
 function Rate({ name }) {
   const series = seriesOf(name);
-  return html`<span class="rate"><${Spark} points=${series.points()} width=${72} height=${18} /><span>${rate(series.rate())}</span></span>`;
+  return html`<span class="rate"><${Spark} points=${series.points()} width=${72} height=${18} /><span>${rate(rateOf(name))}</span></span>`;
 }
 
 function lagText(lag) {

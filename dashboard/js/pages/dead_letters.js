@@ -68,8 +68,8 @@ const COLUMNS = [
   { name: "key", label: "Key", cell: ({ category, key, group }) => (key === null ? html`<span class="mono">${category}</span>` : html`<${KeyLink} category=${category} keyText=${key} group=${group} />`) },
   { name: "handler", label: "Handler", cell: ({ group }) => html`<${HandlerLink} group=${group} />` },
   { name: "event", label: "Event", cell: ({ event }) => html`<span class="mono">${event.type || "unreadable"}</span>` },
-  { name: "at", label: "Set aside", cell: ({ at }) => html`<${Time} at=${at} />` },
-  { name: "who", label: "Who", cell: ({ who }) => who },
+  { name: "at", label: "Set aside", cell: ({ at }) => html`<span class="nowrap"><${Time} at=${at} /></span>` },
+  { name: "who", label: "Who", cell: ({ who }) => html`<span class="nowrap">${who}</span>` },
   { name: "reason", label: "Reason", cell: ({ reason }) => reason },
   { name: "error", label: "Error", wide: true, cell: ({ error }) => html`<span class="mono small-text">${gist(error, 90)}</span>` },
 ];

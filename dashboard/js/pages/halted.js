@@ -1,6 +1,6 @@
 // Keys that stand still: which, why, and the decision, without leaving the list.
 
-import { html, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { place, retryAll } from "../actions.js";
 import { get, path } from "../api.js";
 import { ask } from "../dialog.js";
@@ -23,8 +23,10 @@ export function Halted({ query }) {
   const { category, group } = query;
   const [cursors, setCursors] = useState([null]);
   const cursor = cursors.at(-1);
-  const { overview } = useStore(live);
-  const found = useFetched((signal) => load({ category, group }, cursor, signal), [category, group, cursor, overview?.halted]);
+  const { overview, halted } = useStore(live);
+  const found = useFetched((signal) => load({ category, group }, cursor, signal), [category, group, cursor]);
+  // The host tells when what is halted has changed.
+  useEffect(() => found.reload(), [halted]);
   const change = (fields) => {
     setCursors([null]);
     refine({ category, group, ...fields });

@@ -56,12 +56,10 @@ function Revisions({ view }) {
     return html`<${Badge} kind="idle">kept<//>`;
   };
   const columns = [
-    { name: "revision", label: "Revision", cell: (one) => html`<span class="mono">${label(one)}</span>` },
+    { name: "revision", label: "Revision", cell: (one) => html`<span class="mono">${label(one)}</span><br /><span class="mono muted small-text" title=${`SHA-256 of the component: ${one.content_hash}`}>${one.content_hash.slice(0, 12)}</span>` },
     { name: "state", label: "State", wide: true, cell: state },
     { name: "at", label: "Deployed", cell: ({ at }) => html`<${Time} at=${at} both=${true} />` },
-    { name: "by", label: "By", cell: ({ by }) => by },
-    { name: "reason", label: "Reason", wide: true, cell: ({ reason }) => reason },
-    { name: "hash", label: "Component", cell: ({ content_hash }) => html`<span class="mono" title=${content_hash}>${content_hash.slice(0, 12)}</span>` },
+    { name: "by", label: "By whom, and why", wide: true, cell: ({ by, reason }) => `${by}: ${reason}` },
     { name: "go", label: "Back to it", cell: (one) => (is_now(one) || is_candidate(one) ? "–" : html`<button type="button" class="careful small" aria-label=${`Roll back to ${label(one)}`} onClick=${() => ask(rollback(view, one))}>Roll back…</button>`) },
   ];
   return html`<${Table} caption="Revisions" rows=${view.revisions} rowName=${({ revision }) => revision} columns=${columns} />`;

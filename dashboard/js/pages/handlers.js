@@ -16,7 +16,7 @@ export function Handlers() {
 
 function List({ handlers }) {
   if (!handlers) return null;
-  if (handlers.length === 0) return html`<${Empty} title="No handler is registered yet"><pre tabindex="0">keyrail deploy billing.wasm --host ${location.origin}</pre><//>`;
+  if (handlers.length === 0) return html`<${Empty} title="No handler is registered yet"><pre tabindex="0">keyrail --host ${location.origin} deploy billing.wasm</pre><//>`;
   return html`<${Table} caption="Handlers" rows=${handlers} rowName=${({ handler }) => handler} columns=${COLUMNS} />`;
 }
 

@@ -37,7 +37,6 @@ export function HostTable({ overview, gone }) {
     { name: "part", label: "Share of all", number: true, cell: (host) => (host.is_gone || owned === 0 ? "–" : share(host.owned / owned)) },
     { name: "running", label: "Running now", number: true, cell: (host) => count(host.running) },
     { name: "settled", label: "Settled since start", number: true, cell: (host) => count(host.settled) },
-    { name: "handlers", label: "Handlers", number: true, cell: (host) => (host.is_gone ? "–" : count(host.groups.length)) },
     { name: "release", label: "Release", cell: (host) => host.release ?? "–" },
   ];
   return html`<${Table} caption="Hosts" rows=${rows} rowName=${(host) => host.owner} columns=${columns} rowKind=${(host) => (host.is_gone ? "faint" : "")} />`;

@@ -78,14 +78,15 @@ function Positions({ rows }) {
     { name: "attempts", label: "Failed tries", number: true, cell: (row) => count(row.attempts) },
     { name: "owner", label: "Owner", cell: (row) => html`<span class="mono">${row.owner ?? "nobody"}</span>${row.owner && !row.owned ? html` <span class="muted">(last)</span>` : null}` },
     { name: "generation", label: "Generation", number: true, cell: (row) => count(row.generation) },
-    { name: "versions", label: "Versions, since entry", wide: true, cell: versions },
   ];
-  return html`<${Table} caption="Handlers of the key" rows=${rows} rowName=${(row) => row.group} columns=${columns} />`;
+  return html`<${Table} caption="Handlers of the key" rows=${rows} rowName=${(row) => row.group} columns=${columns} />
+    ${rows.map((row) => row.versions?.length > 0 && html`<${Versions} key=${row.group} of=${row} />`)}`;
 }
 
-function versions({ versions }) {
-  if (!versions || versions.length === 0) return html`<span class="muted">none yet</span>`;
-  return html`<span class="chips">${versions.map(({ version, since }) => html`<span key=${`${version} ${since}`} class="chip mono" title=${`${version} from entry ${since} on`}>${version} <span class="muted">${since}</span></span>`)}</span>`;
+function Versions({ of: { group, versions } }) {
+  return html`<div class="versions"><span class="muted">Handled by, of ${group}:</span>
+    ${versions.map(({ version, since }) => html`<span key=${`${version} ${since}`} class="chip"><span class="mono">${version}</span> <span class="muted">from <span class="mono">${since}</span> on</span></span>`)}
+  </div>`;
 }
 
 function Heads({ of, first }) {

@@ -13,7 +13,9 @@ import { useStore } from "../store.js";
 import { Steps, Table } from "../table.js";
 import { Badge, Empty, Fetched, Page, Panel } from "../ui.js";
 
+/** A page is full with this many; the last answer may bring some more. */
 const ROWS = 50;
+const LIMIT = 100;
 const REQUESTS_MAX = 40;
 const STATUSES = [["", "any state"], ["waiting", "waiting"], ["owned", "owned"], ["halted", "halted"], ["paused", "paused"]];
 
@@ -54,7 +56,7 @@ async function search(wanted, cursor, signal, tell) {
   const rows = [];
   let next = cursor;
   for (let asked = 1; asked <= REQUESTS_MAX; asked += 1) {
-    const page = await get("/v1/partitions", { ...wanted, cursor: next, limit: ROWS - rows.length }, signal);
+    const page = await get("/v1/partitions", { ...wanted, cursor: next, limit: LIMIT }, signal);
     rows.push(...page.rows);
     next = page.next;
     tell(asked);

@@ -3,7 +3,7 @@
 import { html } from "../../vendor/preact-htm.js";
 import { Spark } from "../chart.js";
 import { count, duration, rate } from "../format.js";
-import { live, seriesOf } from "../live.js";
+import { live, rateOf, seriesOf } from "../live.js";
 import { to } from "../router.js";
 import { useStore } from "../store.js";
 import { problems } from "../problems.js";
@@ -50,8 +50,8 @@ function Numbers({ overview }) {
   const keys = overview.categories.reduce((sum, one) => sum + one.keys, 0);
   const owned = overview.hosts.reduce((sum, one) => sum + one.owned, 0);
   return html`<dl class="numbers">
-    <${Figure} name="Published" unit="/s" value=${rate(published.rate())}><${Spark} points=${published.points()} width=${140} /><//>
-    <${Figure} name="Settled" unit="/s" value=${rate(settled.rate())}><${Spark} points=${settled.points()} width=${140} /><//>
+    <${Figure} name="Published" unit="/s" value=${rate(rateOf("published"))}><${Spark} points=${published.points()} width=${140} /><//>
+    <${Figure} name="Settled" unit="/s" value=${rate(rateOf("settled"))}><${Spark} points=${settled.points()} width=${140} /><//>
     <${Figure} name="Events waiting" value=${`${is_exact ? "" : "≈ "}${count(lag)}`} note=${oldest === null ? "nothing waits" : `oldest for ${duration(oldest)}`} />
     <${Figure} name="Halted keys" value=${count(overview.halted)} kind=${overview.halted > 0 ? "bad" : ""} note=${html`<a href=${to(["halted"])}>look at them</a>`} />
     <${Figure} name="Live keys" value=${count(keys)} note=${`${count(owned)} owned now`} />
@@ -71,11 +71,15 @@ function Figure({ name, value, unit, note, kind = "", children }) {
   </div>`;
 }
 
+const FIRST_STEPS = [
+  "keyrail new billing --lang rust        # a project that builds with one command",
+  `keyrail --host ${location.origin} deploy billing.wasm`,
+  `keyrail --host ${location.origin} publish orders.jsonl`,
+].join("\n");
+
 function Nothing({ hosts }) {
   return html`<${Panel}><${Empty} title="No handler is registered yet">
     <p>${hosts.length === 0 ? "No host is up either." : `${hosts.length === 1 ? "A host is" : `${hosts.length} hosts are`} up, and waits for a first handler.`} From a terminal:</p>
-    <pre tabindex="0">keyrail new billing --lang rust       # a project that builds with one command
-keyrail deploy billing.wasm --host ${location.origin}
-keyrail publish orders.jsonl --host ${location.origin}</pre>
+    <pre tabindex="0">${FIRST_STEPS}</pre>
   <//><//>`;
 }

@@ -11,12 +11,6 @@ export function categoryOf(group) {
   return categories.find(({ groups }) => groups.some((one) => one.group === group))?.category ?? null;
 }
 
-/** The process managers that read a category. */
-export function processManagersOf(category) {
-  const groups = live.value.overview?.categories.find((one) => one.category === category)?.groups ?? [];
-  return groups.filter(({ role }) => role === "process-manager").map(({ group }) => group);
-}
-
 export function categoryNames() {
   return (live.value.overview?.categories ?? []).map(({ category }) => category);
 }

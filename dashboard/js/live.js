@@ -2,6 +2,7 @@
 //
 // Invariant: `status` is `live` only while the stream is open; whoever shows `overview` with another status says since when.
 
+import { get } from "./api.js";
 import { parse } from "./json.js";
 import { Series } from "./series.js";
 import { session } from "./session.js";
@@ -11,6 +12,8 @@ import { Stream } from "./stream.js";
 /** Hosts that left are shown for this long. */
 const GONE_KEPT_MS = 15 * 60_000;
 const IDLE_MS = 1_500;
+/** A silent stream may mean that nothing happens, or that the host cannot reach its broker: after this long it is asked. */
+const SILENCE_MS = 5_000;
 
 export const live = new Store({
   /** `connecting`, `live`, `lost`, `denied`. */
@@ -19,6 +22,8 @@ export const live = new Store({
   since_ms: Date.now(),
   next_try_ms: null,
   error: null,
+  /** The stream is open, and the host itself cannot see: its broker is away. */
+  is_blind: false,
   overview: null,
   /** First page of halted partitions; null as long as none came. */
   halted: null,
@@ -33,23 +38,14 @@ let received_ms = 0;
 let last_at_ms = 0;
 let hosts_before = null;
 let stream = null;
+let is_asking = false;
+let is_blind = false;
 
 export function startLive() {
   stream = new Stream("/v1/live", undefined, {
     open: () => live.merge({ status: "live", since_ms: Date.now(), next_try_ms: null, error: null }),
     event: (name, text) => received(name, text),
-    lost: (error, wait_ms) => {
-      const { status, since_ms } = live.value;
-      const is_new = status === "live" || status === "connecting";
-      live.merge({
-        status: wait_ms === null ? "denied" : "lost",
-        since_ms: is_new ? Date.now() : since_ms,
-        next_try_ms: wait_ms === null ? null : Date.now() + wait_ms,
-        error,
-      });
-      // What happened meanwhile is not known.
-      hosts_before = null;
-    },
+    lost,
   });
   let token_before = session.value.token;
   session.watch(({ token }) => {
@@ -58,10 +54,44 @@ export function startLive() {
       stream.tryNow();
     }
   });
-  setInterval(standStill, 1_000);
+  setInterval(() => {
+    standStill();
+    askAfterSilence();
+  }, 1_000);
+}
+
+function lost(error, wait_ms) {
+  const { status, since_ms } = live.value;
+  const is_new = status === "live" || status === "connecting";
+  live.merge({
+    status: wait_ms === null ? "denied" : "lost",
+    since_ms: is_new ? Date.now() : since_ms,
+    next_try_ms: wait_ms === null ? null : Date.now() + wait_ms,
+    error,
+    is_blind,
+  });
+  // What happened meanwhile is not known.
+  hosts_before = null;
+}
+
+async function askAfterSilence() {
+  const { status, next_try_ms, overview } = live.value;
+  const is_due = status === "live" ? Date.now() - received_ms > SILENCE_MS : status === "lost" && is_blind && Date.now() > next_try_ms;
+  if (!is_due || is_asking || !overview) return;
+  is_asking = true;
+  try {
+    took(await get("/v1/overview"));
+    is_blind = false;
+  } catch (error) {
+    // An end of the connection is told by the stream itself.
+    is_blind = error.kind !== "unreachable";
+    if (is_blind && live.value.status !== "denied") lost(error, SILENCE_MS);
+  }
+  is_asking = false;
 }
 
 export function connectNow() {
+  if (is_blind) live.merge({ next_try_ms: 0 });
   stream?.tryNow();
 }
 
@@ -84,14 +114,21 @@ export function now() {
 
 function received(name, text) {
   if (name === "halted") live.merge({ halted: parse(text) });
-  if (name !== "overview") return;
-  const overview = parse(text);
+  if (name === "overview") took(parse(text));
+}
+
+/** A look at the fleet, however it came. */
+function took(overview) {
+  // A host of an older release tells no hot keys.
+  overview.hot_keys ??= overview.hosts.flatMap((host) => host.hot ?? []);
   received_ms = Date.now();
   last_at_ms = Date.parse(overview.at) || received_ms;
   const owners = overview.hosts.map((host) => host.owner).join("\n");
   push(overview, last_at_ms, hosts_before !== owners);
   hosts_before = owners;
-  live.merge({ overview, gone: gone(overview), skew_ms: last_at_ms - received_ms });
+  const now = { overview, gone: gone(overview), skew_ms: last_at_ms - received_ms };
+  const is_back = live.value.status !== "live";
+  live.merge(is_back ? { ...now, status: "live", since_ms: received_ms, next_try_ms: null, error: null } : now);
 }
 
 /** Who was in the overview before and is not in this one. */

@@ -105,7 +105,7 @@ function Foot({ onHelp }) {
 
 /** Says plainly if what is shown is not what is. */
 function Connection() {
-  const { status, since_ms, next_try_ms, error, overview } = useStore(live);
+  const { status, since_ms, next_try_ms, error, overview, is_blind } = useStore(live);
   useNow();
   if (status === "live") return html`<p class="connection live"><${Badge} kind="ok">Live<//></p>`;
   if (status === "connecting") return html`<p class="connection"><${Badge} kind="idle">Connecting…<//></p>`;
@@ -113,7 +113,7 @@ function Connection() {
   const wait_s = Math.max(0, Math.ceil((next_try_ms - Date.now()) / 1_000));
   const next = next_try_ms === null ? "" : wait_s === 0 ? " Trying now." : ` Next try in ${wait_s} s.`;
   return html`<div class="connection lost" role="region" aria-label="Connection">
-    <p><${Badge} kind="bad"><strong role="status">${status === "denied" ? "No access" : "Not connected"} since ${clock(since_ms)}</strong><//> for ${past}: ${error?.message}.${next}</p>
+    <p><${Badge} kind="bad"><strong role="status">${status === "denied" ? "No access" : is_blind ? "No news" : "Not connected"} since ${clock(since_ms)}</strong><//> for ${past}: ${error?.message}.${next}</p>
     ${overview && html`<p>What is shown below was true then. It may not be now.</p>`}
     ${status === "denied"
       ? html`<button type="button" onClick=${() => askForToken(false)}>Give a token</button>`

@@ -34,7 +34,7 @@ function Category({ of }) {
   return html`<${Panel} title=${title} note=${note} actions=${actions}>
     <dl class="strip">
       <div><dt>Published</dt><dd><strong>${rate(rateOf(`published/${of.category}`))}</strong>/s <${Spark} points=${published.points()} /></dd></div>
-      <div><dt>Published in all</dt><dd><strong>${count(of.published)}</strong></dd></div>
+      <div><dt>Published in all</dt><dd><strong>${count(of.published ?? 0)}</strong></dd></div>
       <div><dt>Live keys</dt><dd><strong>${of.key_field === null ? "–" : count(of.keys)}</strong></dd></div>
     </dl>
     ${of.groups.length === 0

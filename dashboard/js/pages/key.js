@@ -7,7 +7,7 @@ import { ask } from "../dialog.js";
 import { useFetched } from "../fetched.js";
 import { count } from "../format.js";
 import { HeadPanel } from "../head.js";
-import { HandlerLink, processManagersOf } from "../links.js";
+import { HandlerLink } from "../links.js";
 import { to } from "../router.js";
 import { Table } from "../table.js";
 import { Badge, Empty, Failure, Fetched, Page, Panel } from "../ui.js";
@@ -17,7 +17,7 @@ import { Record } from "./record.js";
 const REQUESTS_MAX = 40;
 
 export function KeyPage({ parts: [category = "", key = ""], query }) {
-  const rows = useFetched((signal) => partitions(category, key, signal), [category, key]);
+  const rows = useFetched((signal) => positions({ category, key }, signal), [category, key]);
   const heads = useFetched(async (signal) => (await get(path`/v1/heads/${category}`, { key }, signal)).heads, [category, key]);
   const paused = useFetched(async (signal) => (await get("/v1/paused", {}, signal)).paused, []);
   const crumbs = html`<a href="#/keys">Keys</a> / <a href=${to(["keys"], { category })}>${category}</a>`;
@@ -36,21 +36,13 @@ function groupsOf(rows, heads) {
   return [...new Set([...(rows ?? []), ...(heads ?? [])].map(({ group }) => group))].sort();
 }
 
-/** The key's own partitions, and those of process managers that read the category. */
-async function partitions(category, key, signal) {
-  const managers = processManagersOf(category);
-  const asked = [walk({ category, key }, signal), ...managers.map((group) => walk({ group, key }, signal))];
-  const rows = (await Promise.all(asked)).flat();
-  // A host may count process managers to the category by itself.
-  return [...new Map(rows.map((row) => [`${row.group} ${row.category}`, row])).values()];
-}
-
-async function walk(query, signal) {
+/** The key's partitions, those of process managers that read the category too. */
+async function positions(query, signal) {
   const rows = [];
   let cursor = null;
   for (let asked = 0; asked < REQUESTS_MAX; asked += 1) {
     const page = await get("/v1/partitions", { ...query, cursor }, signal);
-    rows.push(...page.rows.filter((row) => row.key === query.key));
+    rows.push(...page.rows);
     cursor = page.next ?? null;
     if (cursor === null) break;
   }

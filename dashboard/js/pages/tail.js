@@ -105,10 +105,11 @@ function Entry({ entry, withData }) {
   const has_more = withData && entry.data !== undefined;
   return html`<li>
     <div class="tail-line">
-      <time class="muted mono" datetime=${entry.at}>${timeOf(entry.at)}</time>
+      <time class="muted mono" datetime=${entry.at ?? ""}>${timeOf(entry.at)}</time>
       <span class="tail-key">${entry.key === null ? html`<span class="mono">${entry.category}</span>` : html`<${KeyLink} category=${entry.category} keyText=${entry.key} />`}</span>
       <span class="mono muted">${entry.entry}</span>
-      <span class="mono">${entry.type}</span>
+      <span class="mono">${entry.unreadable ? html`<${Badge} kind="bad">unreadable<//>` : entry.type}</span>
+      ${entry.unreadable && html`<span>${entry.unreadable}</span>`}
       ${has_more && html`<button type="button" class="quiet tail-data mono" aria-expanded=${String(isOpen)} onClick=${() => setOpen(!isOpen)}>${brief(entry.data, 240)}</button>`}
     </div>
     ${isOpen && html`<div class="tail-open"><p class="muted">id <span class="mono">${entry.id}</span>, version ${entry.version}</p><${EventParts} event=${entry} /></div>`}
@@ -116,6 +117,5 @@ function Entry({ entry, withData }) {
 }
 
 function timeOf(at) {
-  const text = new Date(at).toISOString();
-  return text.slice(11, 23);
+  return at ? new Date(at).toISOString().slice(11, 23) : "no time";
 }

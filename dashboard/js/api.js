@@ -24,11 +24,7 @@ export function post(path, body) {
 }
 
 async function request(method, path, { query, body, signal }) {
-  const response = await open(method, path, {
-    query,
-    body,
-    signal: within(TIMEOUT_MS, signal),
-  });
+  const response = await open(method, path, { query, body, signal, limit_ms: TIMEOUT_MS });
   try {
     return parse(await response.text());
   } catch (error) {
@@ -36,11 +32,14 @@ async function request(method, path, { query, body, signal }) {
   }
 }
 
-/** The response, which is a good one; asks for a token where one is needed. */
-export async function open(method, path, { query, body, signal, accept = "application/json" } = {}) {
+/**
+ * The response, which is a good one; asks for a token where one is needed. `limit_ms` is for the whole of it; without one, only its
+ * head must come in time.
+ */
+export async function open(method, path, { query, body, signal, limit_ms = null, accept = "application/json" } = {}) {
   for (;;) {
     const { token } = session.value;
-    const response = await send(method, address(path, query), { token, body, signal, accept });
+    const response = await send(method, address(path, query), { token, body, signal, limit_ms, accept });
     if (response.ok) return response;
     if (response.status !== 401) throw await failure(response);
     // Somebody may have given another token while this was under way.
@@ -49,17 +48,21 @@ export async function open(method, path, { query, body, signal, accept = "applic
   }
 }
 
-async function send(method, url, { token, body, signal, accept }) {
+async function send(method, url, { token, body, signal, limit_ms, accept }) {
   const headers = { accept };
   if (token) headers.authorization = `Bearer ${token}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   const sent = body === undefined ? undefined : JSON.stringify(body);
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new Error("late")), limit_ms ?? TIMEOUT_MS);
+  const either = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
   try {
-    return await fetch(url, { method, headers, body: sent, signal, cache: "no-store", credentials: "omit" });
+    return await fetch(url, { method, headers, body: sent, signal: either, cache: "no-store", credentials: "omit" });
   } catch (error) {
-    if (signal?.aborted && signal.reason?.name === "AbortError") throw error;
-    if (error.name === "TimeoutError") throw new ApiError("unreachable", `no answer within ${TIMEOUT_MS / 1000} s`);
-    throw new ApiError("unreachable", "the host does not answer");
+    if (signal?.aborted) throw error;
+    throw new ApiError("unreachable", late.signal.aborted ? `no answer within ${TIMEOUT_MS / 1000} s` : "the host does not answer");
+  } finally {
+    if (limit_ms === null) clearTimeout(timer);
   }
 }
 
@@ -81,11 +84,6 @@ function address(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const text = new URLSearchParams(given).toString();
   return text ? `${path}?${text}` : path;
-}
-
-function within(limit_ms, signal) {
-  const limit = AbortSignal.timeout(limit_ms);
-  return signal ? AbortSignal.any([signal, limit]) : limit;
 }
 
 /** A path of parts, each taken as it is. */

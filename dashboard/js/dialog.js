@@ -23,13 +23,9 @@ export function ask(action) {
 export function Dialog({ title, onClose, children, name }) {
   const element = useRef(null);
   useEffect(() => {
-    const before = document.activeElement;
     const dialog = element.current;
     dialog.showModal();
-    return () => {
-      dialog.close();
-      before?.focus?.();
-    };
+    return () => dialog.close();
   }, []);
   const cancel = (event) => {
     event.preventDefault();

@@ -56,7 +56,7 @@ export function useFetched(load, inputs, { every_ms = EVERY_MS } = {}) {
     };
     // Nobody looks at a hidden tab, and a host that is away is asked by the live stream alone.
     const look = () => {
-      if (document.hidden || live.value.status === "lost") timer = setTimeout(look, 1_000);
+      if (document.hidden || live.value.status === "lost" || live.value.status === "denied") timer = setTimeout(look, 1_000);
       else run();
     };
     again.current = run;

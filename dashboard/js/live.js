@@ -5,7 +5,6 @@
 import { get } from "./api.js";
 import { parse } from "./json.js";
 import { Series } from "./series.js";
-import { session } from "./session.js";
 import { Store } from "./store.js";
 import { Stream } from "./stream.js";
 
@@ -46,13 +45,6 @@ export function startLive() {
     open: () => live.merge({ status: "live", since_ms: Date.now(), next_try_ms: null, error: null }),
     event: (name, text) => received(name, text),
     lost,
-  });
-  let token_before = session.value.token;
-  session.watch(({ token }) => {
-    if (token !== token_before) {
-      token_before = token;
-      stream.tryNow();
-    }
   });
   setInterval(() => {
     standStill();

@@ -5,7 +5,7 @@ import { Dialog, Question, told } from "./dialog.js";
 import { clock, count, duration } from "./format.js";
 import { connectNow, live } from "./live.js";
 import { go, route, to } from "./router.js";
-import { answerToken, askForToken, forgetToken, session } from "./session.js";
+import { answerToken, forgetToken, session, wantToken } from "./session.js";
 import { useStore } from "./store.js";
 import { nextTheme, themeLabel } from "./theme.js";
 import { Badge, useNow } from "./ui.js";
@@ -97,7 +97,7 @@ function Foot({ onHelp }) {
     <button type="button" class="quiet" onClick=${() => setTheme(nextTheme())} aria-label=${`Theme: ${theme}. Change it`}>Theme: ${theme}</button>
     ${token
       ? html`<button type="button" class="quiet" onClick=${forgetToken}>Forget the token</button>`
-      : html`<button type="button" class="quiet" onClick=${() => askForToken(false)}>Token…</button>`}
+      : html`<button type="button" class="quiet" onClick=${wantToken}>Token…</button>`}
     <button type="button" class="quiet" onClick=${onHelp}>Keyboard <kbd>?</kbd></button>
     ${overview && html`<p class="muted broker" title="The broker of this host">${overview.broker}<br />release ${overview.release}</p>`}
   </div>`;
@@ -116,7 +116,7 @@ function Connection() {
     <p><${Badge} kind="bad"><strong role="status">${status === "denied" ? "No access" : is_blind ? "No news" : "Not connected"} since ${clock(since_ms)}</strong><//> for ${past}: ${error?.message}.${next}</p>
     ${overview && html`<p>What is shown below was true then. It may not be now.</p>`}
     ${status === "denied"
-      ? html`<button type="button" onClick=${() => askForToken(false)}>Give a token</button>`
+      ? html`<button type="button" onClick=${wantToken}>Give a token</button>`
       : html`<button type="button" onClick=${connectNow}>Try now</button>`}
   </div>`;
 }

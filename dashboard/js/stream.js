@@ -1,6 +1,7 @@
 // Server-sent events by `fetch`: `EventSource` cannot send a bearer token. Connects again with a growing wait, for ever.
 
 import { open } from "./api.js";
+import { session } from "./session.js";
 
 const WAITS_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
 /** The host sends a comment every 15 s; after this much silence the connection is dead, whatever TCP believes. */
@@ -15,12 +16,24 @@ export class Stream {
   #abort = new AbortController();
   #wake = null;
   #failures = 0;
+  /** Ends the connection that there is. */
+  #cut = null;
+  #unwatch;
 
   constructor(path, query, on) {
+    let token_before = session.value.token;
+    // Who gives up a token sees nothing more by it, and who has another sees at once.
+    this.#unwatch = session.watch(({ token }) => {
+      if (token === token_before) return;
+      token_before = token;
+      this.#cut?.(new Error("the token has changed"));
+      this.tryNow();
+    });
     this.#run(path, query, on);
   }
 
   stop() {
+    this.#unwatch();
     this.#abort.abort();
     this.#wake?.();
   }
@@ -53,9 +66,10 @@ export class Stream {
   }
 
   async #follow(path, query, on) {
-    const quiet = new AbortController();
-    const signal = AbortSignal.any([this.#abort.signal, quiet.signal]);
-    const silent = () => quiet.abort(new Error("the host fell silent"));
+    const cut = new AbortController();
+    const signal = AbortSignal.any([this.#abort.signal, cut.signal]);
+    this.#cut = (error) => cut.abort(error);
+    const silent = () => cut.abort(new Error("the host fell silent"));
     const response = await open("GET", path, { query, signal, accept: "text/event-stream" });
     on.open();
     let timer = setTimeout(silent, SILENCE_MAX_MS);
@@ -73,7 +87,7 @@ export class Stream {
     } finally {
       clearTimeout(timer);
       // A reader that threw leaves the connection open.
-      quiet.abort();
+      cut.abort();
     }
   }
 }

@@ -77,7 +77,7 @@ function traffic(api) {
       at += 1;
       return { ...flight, id: `${flight.id}-${Math.floor(at / flights.length)}` };
     });
-    const order = { category: "order", type: "OrderPlaced", data: { order_id: `order-${at}`, client_id: `client-${at % 97}`, total_cents: 900 + (at % 700) } };
+    const order = { category: "order", type: "OrderPlaced", data: { order_id: `o${at}`, customer: `c${at % 97}`, amount_cents: 900 + (at % 700) } };
     api.post("/v1/events", events).catch((error) => console.error(error.message));
     api.post("/v1/events", order).catch((error) => console.error(error.message));
   }, BATCH_EVERY_MS);

@@ -12,6 +12,10 @@ export async function a_token_is_asked_for_and_its_role_respected({ browser, url
     // The browser tells its console of each 401.
     if (!error.message.includes("401")) throw error;
   });
+  await dashboard.press("Cancel");
+  await dashboard.says("No access since");
+  assert.equal(await dashboard.page.$("dialog"), null, "who gave no token is asked again");
+  await dashboard.press("Give a token");
   await dashboard.giveToken("wrong");
   await dashboard.says("does not know the token", "dialog");
   await dashboard.giveToken(tokens.read);
@@ -26,7 +30,7 @@ export async function a_token_is_asked_for_and_its_role_respected({ browser, url
   assert.equal((await api.get("/v1/paused")).paused.length, 0);
   await dashboard.press("Cancel");
   await dashboard.press("Forget the token");
-  await dashboard.press("Token…");
+  await dashboard.says("A token is needed", "dialog");
   await dashboard.giveToken(tokens.all);
   await dashboard.says("Live");
   await dashboard.close();

@@ -45,6 +45,10 @@ export function startLive() {
     open: () => live.merge({ status: "live", since_ms: Date.now(), next_try_ms: null, error: null }),
     event: (name, text) => received(name, text),
     lost,
+    rest: () => {
+      live.merge({ status: "connecting", since_ms: Date.now() });
+      hosts_before = null;
+    },
   });
   setInterval(() => {
     standStill();

@@ -31,7 +31,7 @@ const UNDER = { key: "keys", handler: "handlers", "dead-letter": "dead-letters" 
 export function Shell({ children, help, setHelp }) {
   const { parts } = useStore(route);
   const { status } = useStore(live);
-  const is_off = status === "lost" || status === "denied";
+  const is_off = status !== "live";
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(false), [parts.join("/")]);
   return html`<div class="shell">

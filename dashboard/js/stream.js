@@ -6,11 +6,14 @@ import { session } from "./session.js";
 const WAITS_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
 /** The host sends a comment every 15 s; after this much silence the connection is dead, whatever TCP believes. */
 const SILENCE_MAX_MS = 40_000;
+/** A browser has six connections to a host for all of its tabs: one that nobody looks at lets go of its own. */
+const REST_AFTER_MS = 5_000;
 const EVENT_MAX_CHARS = 32 * 1024 * 1024;
 
 /**
  * Follows a stream until `stop()`. `on.event(name, text)` for each event; `on.open()`;
- * `on.lost(error, next_try_ms)`, where `next_try_ms` is null if only a change of token can help.
+ * `on.lost(error, next_try_ms)`, where `next_try_ms` is null if only a change of token can help. With `on.rest()` it rests while its
+ * tab is hidden, and says so.
  */
 export class Stream {
   #abort = new AbortController();
@@ -19,6 +22,12 @@ export class Stream {
   /** Ends the connection that there is. */
   #cut = null;
   #unwatch;
+  #rest_timer = null;
+  #look = () => {
+    clearTimeout(this.#rest_timer);
+    if (document.hidden) this.#rest_timer = setTimeout(() => this.#cut?.(new Error("nobody looks")), REST_AFTER_MS);
+    else this.tryNow();
+  };
 
   constructor(path, query, on) {
     let token_before = session.value.token;
@@ -29,11 +38,14 @@ export class Stream {
       this.#cut?.(new Error("the token has changed"));
       this.tryNow();
     });
+    if (on.rest) document.addEventListener("visibilitychange", this.#look);
     this.#run(path, query, on);
   }
 
   stop() {
     this.#unwatch();
+    clearTimeout(this.#rest_timer);
+    document.removeEventListener("visibilitychange", this.#look);
     this.#abort.abort();
     this.#wake?.();
   }
@@ -51,6 +63,11 @@ export class Stream {
         (error) => error,
       );
       if (this.#abort.signal.aborted) return;
+      if (on.rest && document.hidden) {
+        on.rest();
+        await new Promise((resolve) => (this.#wake = resolve));
+        continue;
+      }
       const is_denied = error.status === 401 || error.status === 403;
       const wait_ms = Math.max(WAITS_MS[Math.min(this.#failures, WAITS_MS.length - 1)], (error.retry_after_s ?? 0) * 1000);
       this.#failures += 1;

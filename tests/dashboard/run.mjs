@@ -37,6 +37,7 @@ const STORIES = [
   pauses.a_category_is_paused_and_resumed,
   handlers.a_canary_is_promoted_rolled_back_and_undeployed,
   connection.a_token_is_asked_for_and_its_role_respected,
+  connection.a_hidden_tab_rests_and_comes_back,
   connection.a_host_that_is_away_is_told_and_found_again,
 ];
 

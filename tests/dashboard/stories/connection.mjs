@@ -36,6 +36,21 @@ export async function a_token_is_asked_for_and_its_role_respected({ browser, url
   await dashboard.close();
 }
 
+/** A browser has few connections to a host: a tab that nobody looks at gives its own back. */
+export async function a_hidden_tab_rests_and_comes_back({ dashboard }) {
+  const look = (is_hidden) =>
+    dashboard.page.evaluate((hidden) => {
+      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, is_hidden);
+  await dashboard.at("#/");
+  await dashboard.says("Live");
+  await look(true);
+  await dashboard.says("Connecting…");
+  await look(false);
+  await dashboard.says("Live", ".connection");
+}
+
 /** `host.stop()` and `host.start()` are the caller's. */
 export async function a_host_that_is_away_is_told_and_found_again({ dashboard, host, api }) {
   await dashboard.at("#/");

@@ -32,14 +32,20 @@ export function Keys({ query }) {
   const found = useFetched((signal) => search(wanted, cursor, signal, setLooked), [wanted, cursor]);
   useStore(live);
   const change = (fields) => refine({ ...wanted, ...fields });
-  const isExact = key !== undefined;
+  // Before there is any text, the address cannot say how it will be meant.
+  const [wantsExact, setWantsExact] = useState(key !== undefined);
+  const isExact = prefix === undefined && (key !== undefined || wantsExact);
+  const setExact = (exact) => {
+    setWantsExact(exact);
+    setText(text, exact);
+  };
   const text = (key ?? prefix ?? "").trim();
   const setText = (next, exact = isExact) => change(exact ? { key: next || undefined, prefix: undefined } : { prefix: next || undefined, key: undefined });
   return html`<${Page} title="Keys">
     <${Panel}>
       <form class="filters" role="search" aria-label="Filter keys" onSubmit=${(event) => event.preventDefault()}>
         <${SearchField} label=${isExact ? "Key is" : "Key begins with"} name="key" value=${text} placeholder="client-7" onChange=${setText} isPageSearch=${true} />
-        <label class="check"><input type="checkbox" name="exact" checked=${isExact} onChange=${(event) => (event.target.checked ? change({ key: text, prefix: undefined }) : setText(text, false))} /> exactly</label>
+        <label class="check"><input type="checkbox" name="exact" checked=${isExact} onChange=${(event) => setExact(event.target.checked)} /> exactly</label>
         <${Choice} label="Category" name="category" value=${category} options=${categoryOptions(categoryNames(), category)} onChange=${(next) => change({ category: next })} />
         <${Choice} label="Handler" name="group" value=${group} options=${[["", "all handlers"], ...groupNames().map((one) => [one, one])]} onChange=${(next) => change({ group: next })} />
         <${Choice} label="State" name="status" value=${status} options=${STATUSES} onChange=${(next) => change({ status: next })} />

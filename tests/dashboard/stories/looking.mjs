@@ -30,14 +30,20 @@ export async function keys_are_found_by_prefix_exactly_and_by_state({ dashboard 
   const shown = () => dashboard.page.$$eval("tbody th a", (links) => links.map((link) => link.innerText));
   const found = (expected) => until(`the list is ${expected}`, async () => JSON.stringify((await shown()).sort()) === JSON.stringify(expected));
   await dashboard.at("#/keys");
+  await dashboard.says("Key begins with");
   await dashboard.page.keyboard.press("/");
   await dashboard.page.keyboard.type("ski");
   await found(["probe/skip-me"]);
   assert.ok(dashboard.page.url().endsWith("prefix=ski"), "a search can be linked to");
   await dashboard.at("#/keys?category=probe&key=calm");
   await found(["probe/calm"]);
-  await dashboard.at("#/keys?category=probe&key=cal");
+  await dashboard.at("#/keys");
+  await found_again(dashboard);
+  await dashboard.page.click("input[name=exact]");
+  await dashboard.says("Key is");
+  await dashboard.page.type("input[name=key][data-search=page]", "cal");
   await dashboard.says("No such key");
+  assert.ok(dashboard.page.url().endsWith("key=cal"), "so can an exact one");
   await dashboard.at("#/keys?prefix=retry&status=halted");
   await found(["probe/retry-me"]);
   await dashboard.at("#/keys?prefix=calm&status=halted");
@@ -46,6 +52,11 @@ export async function keys_are_found_by_prefix_exactly_and_by_state({ dashboard 
   await dashboard.says("Categories");
   await dashboard.page.goBack();
   await dashboard.says("No such key");
+}
+
+/** The list without a filter. */
+function found_again(dashboard) {
+  return dashboard.says("probe/calm", "tbody");
 }
 
 /** A hundred keys more are paged on the server. */

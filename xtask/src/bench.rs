@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::toolchain::Choice;
-use crate::{guests, process, redis, workspace};
+use crate::{debian, guests, process, workspace};
 
 /// Which of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -21,7 +21,7 @@ pub(crate) enum Only {
 }
 
 pub(crate) fn run(only: Option<Only>) -> Result<()> {
-    redis::ensure("bench")?;
+    debian::REDIS.ensure("bench")?;
     let guests = guests::build(Choice::default())?;
     let ordinaries = [
         (Only::Ownership, "ownership"),

@@ -11,11 +11,11 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod chaos;
+mod debian;
 mod demo;
 mod guests;
 mod languages;
 mod process;
-mod redis;
 mod simulate;
 mod test;
 mod toolchain;

@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
-# A host of Keyrail in an image that has the program, two folders to write to, and nothing else: no shell, no libraries, no
-# package manager. Needs BuildKit (the default since Docker 23).
+# A host of Keyrail in an image that has the program, certificates, folders to write to, and nothing else: no shell, no
+# libraries, no package manager. Needs BuildKit (the default since Docker 23).
 #
 #   docker build --build-arg COMMIT="$(git rev-parse --short=12 HEAD)" -t keyrail:0.1.0 .
 #   docker run --read-only --tmpfs /tmp --cap-drop ALL -v keyrail:/var/lib/keyrail keyrail:0.1.0
@@ -25,6 +25,8 @@ LABEL org.opencontainers.image.title="Keyrail" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /out/keyrail /usr/bin/keyrail
+# For traces that are sent over HTTPS. What handlers trust is in the program.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build --chown=65532:65532 /out/folders/ /
 # Compiled handlers are kept only in a folder that nobody else may look into; a mounted volume is not one, a folder that
 # the host makes in it is.

@@ -151,7 +151,7 @@ def check_compose():
         want = lambda holds, why: expect(holds, f"compose, {name}: {why}")
         want(host.get("read_only") and host.get("cap_drop") == ["ALL"], "read-only, without capabilities")
         want(all(port["host_ip"] == "127.0.0.1" for port in host.get("ports", [{"host_ip": ""}])), "published on loopback only")
-        want(host.get("healthcheck", {}).get("test", [])[-1:] == ["health"], "has a health check")
+        want(host.get("healthcheck", {}).get("test", [])[-2:] == ["health", "ready"], "has a health check")
     redis = services.get("redis", {})
     command = " ".join(redis.get("command", []))
     for setting in ("--appendonly yes", "--appendfsync everysec", "--maxmemory-policy noeviction"):

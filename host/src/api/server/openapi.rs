@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use aide::axum::ApiRouter;
-use aide::openapi::{Info, OpenApi, ReferenceOr, SecurityScheme};
+use aide::generate::in_context;
+use aide::openapi::{Info, MediaType, OpenApi, ReferenceOr, RequestBody, SchemaObject, SecurityScheme};
 use aide::transform::TransformOperation;
 use axum::http::header;
 use axum::response::IntoResponse;
-use axum::{Router, routing};
+use axum::{Json, Router, routing};
+use schemars::{Schema, json_schema};
 
 use super::super::tokens::Role;
+use super::super::wire::{ErrorBody, EventBody, EventsAnswer};
 use super::Api;
 
 const SCHEME: &str = "token";

@@ -22,7 +22,7 @@ const ANSWER_MAX_CHARS: usize = 200;
 #[command(after_help = "Examples:\n  keyrail health\n  keyrail health ready --host http://10.0.0.7:7411\n\n\
     Ends with 4 if the host does not answer, or answers no.")]
 pub(crate) struct Args {
-    /// What to ask: does the process answer, has it loaded what is deployed, does it own keys
+    /// What to ask: does the process answer, has it loaded what is deployed, does it serve and its broker answer
     #[arg(value_enum, default_value_t)]
     question: Question,
 }
@@ -52,8 +52,8 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     // It is asked on this machine by an address that no certificate names, and is told nothing.
     let client = reqwest::Client::builder().timeout(WAIT).tls_danger_accept_invalid_certs(true).no_proxy().build()?;
     let answer = client.get(&url).send().await.map_err(|error| {
-        let cause = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
-        Away(one_line(&format!("{url} does not answer{cause}; is a host running, and does http.listen say where")))
+        let why = anyhow::Error::from(error.without_url()).root_cause().to_string();
+        Away(one_line(&format!("{url} does not answer: {why}; is a host running, and does http.listen say where")))
     })?;
     if answer.status().is_success() {
         return Ok(Exit::Done);

@@ -1,4 +1,4 @@
-//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos`.
+//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos | reference | check-deploy | licences | dist`.
 //!
 //! They prepare what a fresh machine lacks and say each step in one line. Only light dependencies: everybody who builds
 //! anything waits for it.
@@ -11,11 +11,22 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod chaos;
+<<<<<<< HEAD
 mod debian;
+=======
+mod check_deploy;
+>>>>>>> pack
 mod demo;
+mod dist;
 mod guests;
 mod languages;
+mod notices;
 mod process;
+<<<<<<< HEAD
+=======
+mod redis;
+mod reference;
+>>>>>>> pack
 mod simulate;
 mod test;
 mod toolchain;
@@ -72,6 +83,22 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Make the pages of docs/reference from the program: settings, commands
+    Reference,
+    /// Check Dockerfile, compose file, chart, manifests and systemd unit, with the tools of those who use them
+    CheckDeploy {
+        /// Render deploy/kubernetes/keyrail.yaml anew
+        #[arg(long)]
+        write: bool,
+    },
+    /// Check that every dependency has a licence and a source that deny.toml allows
+    Licences,
+    /// Build a release: a static program, manual pages, completions, licences and SBOM, in the target folder's `dist-archives/`
+    Dist {
+        /// Only the program, and put it there
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -83,6 +110,11 @@ fn main() -> ExitCode {
         Task::Bench { only } => bench::run(only),
         Task::Chaos { rest } => chaos::run(&rest),
         Task::Simulate { rest } => simulate::run(&rest),
+        Task::Reference => reference::run(),
+        Task::CheckDeploy { write } => check_deploy::run(write),
+        Task::Licences => notices::check(),
+        Task::Dist { binary: Some(to) } => dist::binary(&to),
+        Task::Dist { binary: None } => dist::archive(),
     };
     report(done)
 }

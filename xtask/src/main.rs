@@ -1,4 +1,4 @@
-//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos`.
+//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos | book`.
 //!
 //! They prepare what a fresh machine lacks and say each step in one line. Only light dependencies: everybody who builds
 //! anything waits for it.
@@ -10,6 +10,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod book;
 mod chaos;
 mod demo;
 mod guests;
@@ -66,6 +67,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Build the documentation as a book, and check every link
+    Book,
     /// Run the engine in a simulated world: `--seeds N [--seed FIRST] [--trace] [--mistake M]`
     Simulate {
         /// Passed on to the simulation
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Task::Component { project, output, toolchain } => guests::component(&project, &output, toolchain),
         Task::Bench { only } => bench::run(only),
         Task::Chaos { rest } => chaos::run(&rest),
+        Task::Book => book::run(),
         Task::Simulate { rest } => simulate::run(&rest),
     };
     report(done)

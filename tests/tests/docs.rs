@@ -83,6 +83,52 @@ fn a_text_that_nobody_says_is_noticed() {
     assert!(!is_said(sources, "…"));
 }
 
+/// The sections of the configuration, as `keyrail::config::Config` has them.
+fn sections() -> Vec<String> {
+    let config = fs::read_to_string(repository("host/src/config.rs")).unwrap();
+    let fields = config.split("pub struct Config {").nth(1).unwrap().split("\n}").next().unwrap();
+    let sections = fields.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(": "));
+    sections.filter(|(_, of)| of.ends_with("Config,")).map(|(name, _)| name.to_string()).collect()
+}
+
+/// `engine.lease_ttl_ms` and its like, in backticks.
+fn settings_in(page: &str, sections: &[String]) -> Vec<String> {
+    let quoted = page.split('`').skip(1).step_by(2);
+    let words = quoted.flat_map(|text| text.split(|c: char| !(c.is_ascii_alphanumeric() || "._".contains(c))));
+    let dotted = words.filter_map(|word| word.split_once('.').map(|(section, name)| (word, section, name)));
+    // Not `redis.Redis` of a script, nor `runtime.NAME`.
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || "._".contains(c)) && !name.ends_with('.');
+    let is_setting = |section: &str, name: &str| {
+        sections.iter().any(|known| known == section) && !name.is_empty() && is_name(name) && !is_file_or_host(name)
+    };
+    dotted.filter(|(_, section, name)| is_setting(section, name)).map(|(word, ..)| word.to_string()).collect()
+}
+
+fn is_file_or_host(name: &str) -> bool {
+    ["rs", "md", "py", "conf", "org", "com"].contains(&name.rsplit('.').next().unwrap_or_default())
+}
+
+#[test]
+fn every_setting_that_a_page_names_is_there() {
+    let mut paths =
+        vec![repository("host/crates/runtime/src/limits.rs"), repository("host/crates/ordering/src/retry.rs")];
+    files(&repository("host/src/config"), &["rs"], &mut paths);
+    let fields: String = paths.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let (sections, mut pages, mut unknown, mut seen) = (sections(), vec![], vec![], 0);
+    files(&repository("docs"), &["md"], &mut pages);
+    for page in pages.into_iter().chain([repository("README.md")]) {
+        for setting in settings_in(&fs::read_to_string(&page).unwrap(), &sections) {
+            seen += 1;
+            let name = setting.rsplit('.').next().unwrap();
+            if !fields.contains(&format!(" {name}:")) {
+                unknown.push(format!("{}: {setting}", page.display()));
+            }
+        }
+    }
+    assert!(seen > 50, "only {seen} settings were found");
+    assert!(unknown.is_empty(), "no such settings: {unknown:#?}");
+}
+
 /// A page outside of the summary is in no book.
 #[test]
 fn the_book_has_every_page() {

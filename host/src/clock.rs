@@ -26,3 +26,9 @@ pub fn wall_ms() -> u64 {
 pub fn chance() -> f64 {
     rand::random()
 }
+
+/// Bytes that nobody can guess, for tokens.
+pub fn secret<const N: usize>() -> [u8; N] {
+    // The thread's generator is a cryptographic one, seeded by the system.
+    rand::random()
+}

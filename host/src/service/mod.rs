@@ -37,6 +37,8 @@ pub use deploy::{
     RolloutHost, RolloutState,
 };
 pub use inspect::{CatalogView, Cursor, CursorError, InspectError, Page};
+#[cfg(test)]
+pub(crate) use line::tests::catalog as test_catalog;
 pub use line::{EventParts, LaneName, LineError, LineLimits, read_line};
 pub use lines::{LineSplitter, LineText, RawLine};
 pub use operate::{

@@ -60,8 +60,6 @@ impl Client {
         api: &ApiConfig,
         publish: &PublishConfig,
     ) -> Result<Self, AccessError> {
-        // Fails if there is one already: then that one does.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut http = reqwest::Client::builder()
             .connect_timeout(Duration::from_millis(client.connect_timeout_ms))
             // A token must not follow a host that sends us elsewhere.
@@ -89,6 +87,7 @@ impl Client {
         publish: &PublishConfig,
     ) -> Result<Self, AccessError> {
         let failed = |error: &dyn fmt::Display| AccessError::Failed(format!("cannot make an HTTP client: {error}"));
+        crate::api::choose_cryptography();
         let http = http.read_timeout(Duration::from_millis(api.answer_timeout_ms)).build();
         Ok(Self {
             host,

@@ -10,6 +10,8 @@ mod deploy;
 mod events;
 mod failed;
 mod files;
+#[cfg(test)]
+mod fuzz_tests;
 mod gate;
 mod health;
 mod inspect;

@@ -91,9 +91,10 @@ fn sections() -> Vec<String> {
     sections.filter(|(_, of)| of.ends_with("Config,")).map(|(name, _)| name.to_string()).collect()
 }
 
-/// `engine.lease_ttl_ms` and its like, in backticks.
+/// `engine.lease_ttl_ms` and its like, in backticks. Not in blocks of code: there `client.publish` is a call.
 fn settings_in(page: &str, sections: &[String]) -> Vec<String> {
-    let quoted = page.split('`').skip(1).step_by(2);
+    let prose: String = page.split("```").step_by(2).collect();
+    let quoted = prose.split('`').skip(1).step_by(2);
     let words = quoted.flat_map(|text| text.split(|c: char| !(c.is_ascii_alphanumeric() || "._".contains(c))));
     let dotted = words.filter_map(|word| word.split_once('.').map(|(section, name)| (word, section, name)));
     // Not `redis.Redis` of a script, nor `runtime.NAME`.

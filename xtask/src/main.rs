@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 //! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos | reference | check-deploy | licences | dist`.
+=======
+//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos | book`.
+>>>>>>> book
 //!
 //! They prepare what a fresh machine lacks and say each step in one line. Only light dependencies: everybody who builds
 //! anything waits for it.
@@ -10,6 +14,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod book;
 mod chaos;
 <<<<<<< HEAD
 mod debian;
@@ -77,6 +82,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Build the documentation as a book, and check every link
+    Book,
     /// Run the engine in a simulated world: `--seeds N [--seed FIRST] [--trace] [--mistake M]`
     Simulate {
         /// Passed on to the simulation
@@ -109,6 +116,7 @@ fn main() -> ExitCode {
         Task::Component { project, output, toolchain } => guests::component(&project, &output, toolchain),
         Task::Bench { only } => bench::run(only),
         Task::Chaos { rest } => chaos::run(&rest),
+        Task::Book => book::run(),
         Task::Simulate { rest } => simulate::run(&rest),
         Task::Reference => reference::run(),
         Task::CheckDeploy { write } => check_deploy::run(write),

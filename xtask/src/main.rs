@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos | reference | check-deploy | licences | dist`.
-=======
-//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos | book`.
->>>>>>> book
+//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos | book | reference | check-deploy | licences | dist`.
 //!
 //! They prepare what a fresh machine lacks and say each step in one line. Only light dependencies: everybody who builds
 //! anything waits for it.
@@ -16,22 +12,15 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod book;
 mod chaos;
-<<<<<<< HEAD
-mod debian;
-=======
 mod check_deploy;
->>>>>>> pack
+mod debian;
 mod demo;
 mod dist;
 mod guests;
 mod languages;
 mod notices;
 mod process;
-<<<<<<< HEAD
-=======
-mod redis;
 mod reference;
->>>>>>> pack
 mod simulate;
 mod test;
 mod toolchain;

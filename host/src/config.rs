@@ -10,6 +10,7 @@ mod error;
 mod layers;
 mod runtime;
 mod sections;
+mod traces;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,7 @@ pub use error::ConfigError;
 pub use layers::{FILE_NAME, Layers, load, origins};
 pub use runtime::{COMPILE_COMMAND, RuntimeConfig};
 pub use sections::{ApiConfig, LogConfig, LogFormat, ModulesConfig, PublishConfig, RedisConfig, RetentionConfig};
+pub use traces::TracesConfig;
 
 /// All settings of a host and of the command line.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -42,6 +44,8 @@ pub struct Config {
     pub api: ApiConfig,
     /// What is logged.
     pub log: LogConfig,
+    /// Where traces go.
+    pub traces: TracesConfig,
 }
 
 impl Config {
@@ -55,6 +59,7 @@ impl Config {
         problems.extend(self.redis.problems());
         problems.extend(self.api.problems());
         problems.extend(self.log.problems());
+        problems.extend(self.traces.problems());
         let call_max_ms = self.runtime.wall_max_ms.max(self.runtime.cpu_max_ms);
         if self.engine.worker_stall_max_ms <= call_max_ms {
             problems.push(format!(

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::toolchain::Choice;
-use crate::{guests, process, redis, workspace};
+use crate::{guests, needs, process, workspace};
 
 /// Which of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -19,7 +19,7 @@ pub(crate) enum Only {
 }
 
 pub(crate) fn run(only: Option<Only>) -> Result<()> {
-    redis::ensure("bench")?;
+    needs::redis("bench")?;
     let guests = guests::build(Choice::default())?;
     for (which, binary) in [(Only::Ownership, "ownership"), (Only::Reload, "reload"), (Only::Languages, "languages")] {
         if only.is_none_or(|only| only == which) {

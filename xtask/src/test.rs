@@ -3,10 +3,11 @@
 use anyhow::Result;
 
 use crate::toolchain::Choice;
-use crate::{guests, process, redis, workspace};
+use crate::{guests, needs, process, workspace};
 
 pub(crate) fn run(rest: &[String]) -> Result<()> {
-    redis::ensure("test")?;
+    needs::redis("test")?;
+    needs::promtool("test")?;
     guests::build(Choice::default())?;
     process::step("test", "building the host");
     workspace::build_programs()?;

@@ -44,18 +44,30 @@ pub use report::{Outcome, Report, Stop, StopKind};
 pub use rows::{Halted, Row, State, Values, VersionView};
 
 use crate::config::PublishConfig;
+use crate::telemetry::Telemetry;
 
 /// The operations on one broker.
 #[derive(Clone)]
 pub struct Service {
     broker: Arc<dyn Broker>,
     publish: PublishConfig,
+    telemetry: Telemetry,
 }
 
 impl Service {
     /// Over this broker.
     pub fn new(broker: Arc<dyn Broker>, publish: PublishConfig) -> Self {
-        Self { broker, publish }
+        Self { broker, publish, telemetry: Telemetry::default() }
+    }
+
+    /// The same, counting there.
+    pub fn with_telemetry(self, telemetry: Telemetry) -> Self {
+        Self { telemetry, ..self }
+    }
+
+    /// Where it counts.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     /// The broker.

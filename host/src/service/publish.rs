@@ -4,6 +4,7 @@
 //! bounded: reading waits while too much is queued. A bad line ends reading; what came before it is published and
 //! confirmed first.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +12,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use keyrail_broker::{Error, PublishError};
-use keyrail_ordering::Catalog;
+use keyrail_ordering::{Catalog, CategoryName};
 use tokio::sync::mpsc;
 
 use super::Service;
@@ -20,6 +21,8 @@ use super::line::{Draft, LaneName, LineLimits};
 use super::lines::RawLine;
 use super::report::{Outcome, Report, Stop, StopKind};
 use crate::clock;
+use crate::telemetry::metrics::{PublishedByCategory, PublishedOf};
+use crate::telemetry::traces::Publishing;
 
 /// A line that the catalog does not know has it read again, but not more often than this.
 const CATALOG_REFRESH_MIN_MS: u64 = 1_000;
@@ -71,6 +74,8 @@ impl Service {
             outcome: Outcome::default(),
             reading: true,
             abandoned: false,
+            counters: BTreeMap::new(),
+            spans: BTreeMap::new(),
         };
         run.drive(&mut input).await;
         run.outcome
@@ -107,6 +112,10 @@ struct Run<'a> {
     reading: bool,
     /// Nothing more is sent: the broker failed or refused, or nobody listens.
     abandoned: bool,
+    /// Of the categories that events went to so far.
+    counters: PublishedByCategory,
+    /// Of events that are traced, by line, until they are published.
+    spans: BTreeMap<u64, Publishing>,
 }
 
 impl Run<'_> {
@@ -159,7 +168,11 @@ impl Run<'_> {
                 draft = Draft::read(&line, &self.catalog, &self.limits);
             }
             match draft {
-                Ok(draft) => self.enqueue(draft),
+                Ok(mut draft) => {
+                    let span = self.service.telemetry.traces().publishing(&mut draft.publication.event);
+                    self.spans.extend(span.map(|span| (draft.line, span)));
+                    self.enqueue(draft);
+                }
                 Err(error) => {
                     if !self.bad(line, error.to_string()).await {
                         return;
@@ -175,8 +188,17 @@ impl Run<'_> {
         self.lanes[lane].waiting.push_back(draft);
     }
 
+    fn counters_of(&mut self, category: &CategoryName) -> &PublishedOf {
+        // Looked up first: a category is new once in a run.
+        if !self.counters.contains_key(category) {
+            self.counters.insert(category.clone(), self.service.telemetry.published().of(category));
+        }
+        &self.counters[category]
+    }
+
     /// Leaves a bad line out, or ends reading at it.
     async fn bad(&mut self, line: RawLine, reason: String) -> bool {
+        self.service.telemetry.published().refused();
         if self.options.skip_bad {
             self.outcome.skipped += 1;
             self.report(Report::Bad { line, reason }).await;
@@ -205,10 +227,14 @@ impl Run<'_> {
                 Ok(published) => {
                     self.queued_bytes = self.queued_bytes.saturating_sub(draft.bytes());
                     self.stale_reads = 0;
+                    self.spans.remove(&draft.line);
                     // After a repeat nobody can tell whose the first was; the event is there because of this run or before it.
+                    let counters = self.counters_of(&draft.publication.event.category);
                     if published.duplicate && tries == 1 {
+                        counters.duplicates.inc();
                         self.outcome.duplicates += 1;
                     } else {
+                        counters.new.inc();
                         self.outcome.published += 1;
                     }
                 }

@@ -37,3 +37,9 @@ pub fn chance() -> f64 {
 pub fn random_bits() -> u128 {
     rand::random()
 }
+
+/// Bytes that nobody can guess, for tokens.
+pub fn secret<const N: usize>() -> [u8; N] {
+    // The thread's generator is a cryptographic one, seeded by the system.
+    rand::random()
+}

@@ -7,6 +7,7 @@
 mod address;
 mod engine;
 mod error;
+mod http;
 mod layers;
 mod runtime;
 mod sections;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use address::{AddressError, BrokerAddress};
 pub use engine::EngineConfig;
 pub use error::ConfigError;
+pub use http::{ClientConfig, DEFAULT_PORT, HttpConfig, Listen, TlsFiles, Token};
 pub use layers::{FILE_NAME, Layers, load, origins};
 pub use runtime::{COMPILE_COMMAND, RuntimeConfig};
 pub use sections::{ApiConfig, LogConfig, LogFormat, ModulesConfig, PublishConfig, RedisConfig, RetentionConfig};
@@ -26,7 +28,8 @@ pub use traces::TracesConfig;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where events, leases and state live: `embedded:PATH`, `memory`, `redis://…`, or `socket:PATH` of a running host.
+    /// Where events, leases and state live: `embedded:PATH`, `memory`, `redis://…`, or `socket:PATH` or `http://…` of a running
+    /// host.
     pub broker: BrokerAddress,
     /// How a host owns partitions and works on them.
     pub engine: EngineConfig,
@@ -42,6 +45,10 @@ pub struct Config {
     pub redis: RedisConfig,
     /// The local HTTP API of a host.
     pub api: ApiConfig,
+    /// The HTTP API of a host over TCP.
+    pub http: HttpConfig,
+    /// How commands reach a host over TCP.
+    pub client: ClientConfig,
     /// What is logged.
     pub log: LogConfig,
     /// Where traces go.
@@ -58,6 +65,8 @@ impl Config {
         problems.extend(self.retention.problems());
         problems.extend(self.redis.problems());
         problems.extend(self.api.problems());
+        problems.extend(self.http.problems());
+        problems.extend(self.client.problems());
         problems.extend(self.log.problems());
         problems.extend(self.traces.problems());
         let call_max_ms = self.runtime.wall_max_ms.max(self.runtime.cpu_max_ms);

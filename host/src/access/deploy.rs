@@ -11,7 +11,7 @@ impl Access {
     pub async fn upload(&self, info: &ModuleInfo, bytes: Bytes) -> Result<(), AccessError> {
         match self {
             Self::Direct(service) => Ok(service.upload(info, bytes).await?),
-            Self::Socket(client) => client.upload(info, bytes).await,
+            Self::Host(client) => client.upload(info, bytes).await,
         }
     }
 
@@ -19,7 +19,7 @@ impl Access {
     pub async fn handlers(&self) -> Result<Vec<HandlerView>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.handlers().await?),
-            Self::Socket(client) => client.handlers().await,
+            Self::Host(client) => client.handlers().await,
         }
     }
 
@@ -27,7 +27,7 @@ impl Access {
     pub async fn propose(&self, request: &DeployRequest) -> Result<Proposed, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.propose(request).await?),
-            Self::Socket(client) => client.propose(request).await,
+            Self::Host(client) => client.propose(request).await,
         }
     }
 
@@ -35,7 +35,7 @@ impl Access {
     pub async fn advance(&self, handler: &str, revision: u64) -> Result<Rollout, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.advance(handler, revision).await?),
-            Self::Socket(client) => client.advance(handler, revision).await,
+            Self::Host(client) => client.advance(handler, revision).await,
         }
     }
 
@@ -43,7 +43,7 @@ impl Access {
     pub async fn abandon(&self, handler: &str, revision: u64, why: &str) -> Result<Rollout, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.abandon(handler, revision, why).await?),
-            Self::Socket(client) => client.abandon(handler, revision, why).await,
+            Self::Host(client) => client.abandon(handler, revision, why).await,
         }
     }
 
@@ -51,7 +51,7 @@ impl Access {
     pub async fn promote(&self, handler: &str, by: &WhoAndWhy) -> Result<RevisionView, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.promote(handler, by).await?),
-            Self::Socket(client) => client.promote(handler, by).await,
+            Self::Host(client) => client.promote(handler, by).await,
         }
     }
 
@@ -59,7 +59,7 @@ impl Access {
     pub async fn rollback(&self, handler: &str, to: Option<u64>, by: &WhoAndWhy) -> Result<RolledBack, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.rollback(handler, to, by).await?),
-            Self::Socket(client) => client.rollback(handler, to, by).await,
+            Self::Host(client) => client.rollback(handler, to, by).await,
         }
     }
 
@@ -67,7 +67,7 @@ impl Access {
     pub async fn undeploy(&self, handler: &str, by: &WhoAndWhy) -> Result<(), AccessError> {
         match self {
             Self::Direct(service) => Ok(service.undeploy(handler, by).await?),
-            Self::Socket(client) => client.undeploy(handler, by).await,
+            Self::Host(client) => client.undeploy(handler, by).await,
         }
     }
 }

@@ -24,8 +24,8 @@ const PAGE_MAX: usize = 1_000;
 pub enum Access {
     /// This process has the broker open.
     Direct(Service),
-    /// A host has it; this is its socket.
-    Socket(Client),
+    /// A host has it open; this is how it is reached.
+    Host(Client),
 }
 
 /// Why a command could not do its work, by what its user can do.
@@ -92,7 +92,7 @@ impl Access {
     pub async fn register(&self, handlers: Vec<Registration>) -> Result<Vec<Registered>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.register(&handlers).await?),
-            Self::Socket(client) => client.register(handlers).await,
+            Self::Host(client) => client.register(handlers).await,
         }
     }
 
@@ -105,7 +105,7 @@ impl Access {
     ) -> Outcome {
         match self {
             Self::Direct(service) => service.publish(input, options, reports).await,
-            Self::Socket(client) => client.publish(input, options, reports).await,
+            Self::Host(client) => client.publish(input, options, reports).await,
         }
     }
 
@@ -113,7 +113,7 @@ impl Access {
     pub async fn partitions(&self, category: Option<&str>, cursor: Option<&str>) -> Result<Page<Row>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.partitions(category, parsed(cursor)?, PAGE_MAX).await?),
-            Self::Socket(client) => client.partitions(category, cursor).await,
+            Self::Host(client) => client.partitions(category, cursor).await,
         }
     }
 
@@ -121,7 +121,7 @@ impl Access {
     pub async fn states(&self, group: &str, cursor: Option<&str>) -> Result<Page<State>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.states(group, parsed(cursor)?, PAGE_MAX).await?),
-            Self::Socket(client) => client.states(group, cursor).await,
+            Self::Host(client) => client.states(group, cursor).await,
         }
     }
 
@@ -129,7 +129,7 @@ impl Access {
     pub async fn backlog(&self) -> Result<Backlog, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.backlog().await?),
-            Self::Socket(client) => client.backlog().await,
+            Self::Host(client) => client.backlog().await,
         }
     }
 
@@ -137,7 +137,7 @@ impl Access {
     pub async fn catalog(&self) -> Result<CatalogView, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.catalog().await?),
-            Self::Socket(client) => client.catalog().await,
+            Self::Host(client) => client.catalog().await,
         }
     }
 }

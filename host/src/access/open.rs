@@ -31,6 +31,9 @@ pub async fn open(config: &Config, need: Need) -> Result<Access, AccessError> {
     match &config.broker {
         BrokerAddress::Embedded(path) => open_file(config, path, need).await,
         BrokerAddress::Socket(path) => client(config, path),
+        BrokerAddress::Host(url) => {
+            Ok(Access::Host(Client::at_url(url, &config.client, &config.api, &config.publish)?))
+        }
         BrokerAddress::Memory => Err(AccessError::Usage(
             "the memory broker lives inside one keyrail run; give embedded:PATH or redis://…, or socket:PATH of the \
              running host"
@@ -64,9 +67,9 @@ pub async fn open_broker(config: &Config) -> Result<Arc<dyn Broker>, AccessError
         }
         BrokerAddress::Memory => Ok(Arc::new(EmbeddedBroker::memory(embedded_settings(config)).map_err(Error::from)?)),
         BrokerAddress::Redis(url) => Ok(Arc::new(RedisBroker::connect(url, redis_settings(config)).await?)),
-        BrokerAddress::Socket(_) => Err(AccessError::Usage(
-            "socket:PATH is another host; give keyrail run embedded:PATH, memory or redis://…".into(),
-        )),
+        BrokerAddress::Socket(_) | BrokerAddress::Host(_) => {
+            Err(AccessError::Usage("that is another host; give keyrail run embedded:PATH, memory or redis://…".into()))
+        }
     }
 }
 
@@ -126,7 +129,7 @@ pub fn redis_settings(config: &Config) -> RedisSettings {
 }
 
 fn client(config: &Config, socket: &Path) -> Result<Access, AccessError> {
-    Ok(Access::Socket(Client::new(socket, &config.api, &config.publish)?))
+    Ok(Access::Host(Client::new(socket, &config.api, &config.publish)?))
 }
 
 fn service(config: &Config, broker: Arc<dyn Broker>) -> Service {

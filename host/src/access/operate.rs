@@ -18,7 +18,7 @@ impl Access {
     ) -> Result<Recording, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.recording(place, from, limit).await?),
-            Self::Socket(client) => client.recording(place, from, limit).await,
+            Self::Host(client) => client.recording(place, from, limit).await,
         }
     }
 
@@ -26,7 +26,7 @@ impl Access {
     pub async fn heads(&self, category: &str, key: &str, group: Option<&str>) -> Result<Vec<HeadView>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.heads(category, key, group).await?),
-            Self::Socket(client) => client.heads(category, key, group).await,
+            Self::Host(client) => client.heads(category, key, group).await,
         }
     }
 
@@ -40,7 +40,7 @@ impl Access {
     ) -> Result<(), AccessError> {
         match self {
             Self::Direct(service) => Ok(service.act_on_head(head, action, expect, by).await?),
-            Self::Socket(client) => client.act_on_head(head, action, expect, by).await,
+            Self::Host(client) => client.act_on_head(head, action, expect, by).await,
         }
     }
 
@@ -53,7 +53,7 @@ impl Access {
     ) -> Result<Page<HaltedRow>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.halted(category, group, parsed(cursor)?, PAGE_MAX).await?),
-            Self::Socket(client) => client.halted(category, group, cursor).await,
+            Self::Host(client) => client.halted(category, group, cursor).await,
         }
     }
 
@@ -66,7 +66,7 @@ impl Access {
     ) -> Result<Page<DeadLetterView>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.dead_letters(category, key, parsed(cursor)?, PAGE_MAX).await?),
-            Self::Socket(client) => client.dead_letters(category, key, cursor).await,
+            Self::Host(client) => client.dead_letters(category, key, cursor).await,
         }
     }
 
@@ -79,7 +79,7 @@ impl Access {
     ) -> Result<DeadLetterView, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.dead_letter(category, key, id).await?),
-            Self::Socket(client) => client.dead_letter(category, key, id).await,
+            Self::Host(client) => client.dead_letter(category, key, id).await,
         }
     }
 
@@ -87,7 +87,7 @@ impl Access {
     pub async fn redrive(&self, letter: (&str, Option<&str>, &str), by: &WhoAndWhy) -> Result<String, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.redrive(letter, by).await?.to_string()),
-            Self::Socket(client) => client.redrive(letter, by).await,
+            Self::Host(client) => client.redrive(letter, by).await,
         }
     }
 
@@ -95,7 +95,7 @@ impl Access {
     pub async fn purge(&self, letter: (&str, Option<&str>, &str), by: &WhoAndWhy) -> Result<(), AccessError> {
         match self {
             Self::Direct(service) => Ok(service.purge(letter, by).await?),
-            Self::Socket(client) => client.purge(letter, by).await,
+            Self::Host(client) => client.purge(letter, by).await,
         }
     }
 
@@ -103,7 +103,7 @@ impl Access {
     pub async fn pause(&self, category: &str, key: Option<&str>, by: &WhoAndWhy) -> Result<bool, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.pause(category, key, by).await?),
-            Self::Socket(client) => client.pause(category, key, by).await,
+            Self::Host(client) => client.pause(category, key, by).await,
         }
     }
 
@@ -111,7 +111,7 @@ impl Access {
     pub async fn resume(&self, category: &str, key: Option<&str>, by: &WhoAndWhy) -> Result<bool, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.resume(category, key, by).await?),
-            Self::Socket(client) => client.resume(category, key, by).await,
+            Self::Host(client) => client.resume(category, key, by).await,
         }
     }
 
@@ -119,7 +119,7 @@ impl Access {
     pub async fn paused(&self) -> Result<Vec<PausedView>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.paused().await?),
-            Self::Socket(client) => client.paused().await,
+            Self::Host(client) => client.paused().await,
         }
     }
 
@@ -127,7 +127,7 @@ impl Access {
     pub async fn members(&self) -> Result<Vec<Member>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.members().await?),
-            Self::Socket(client) => client.members().await,
+            Self::Host(client) => client.members().await,
         }
     }
 
@@ -135,7 +135,7 @@ impl Access {
     pub async fn audit(&self, cursor: Option<&str>, limit: usize) -> Result<Page<AuditView>, AccessError> {
         match self {
             Self::Direct(service) => Ok(service.audit(parsed(cursor)?, limit.clamp(1, PAGE_MAX)).await?),
-            Self::Socket(client) => client.audit(cursor, limit).await,
+            Self::Host(client) => client.audit(cursor, limit).await,
         }
     }
 }

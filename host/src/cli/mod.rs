@@ -27,6 +27,7 @@ mod state;
 mod table;
 mod test;
 mod text;
+mod token;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -78,12 +79,20 @@ struct Cli {
 /// Where settings come from.
 #[derive(clap::Args)]
 struct Settings {
-    /// Where events and state live: embedded:PATH, memory, redis://HOST[:PORT][/DB], or socket:PATH of a running host
+    /// Where events and state live: embedded:PATH, memory, redis://HOST[:PORT][/DB], or socket:PATH or http[s]://HOST:PORT of a running host
     ///
     /// Default: embedded:keyrail.redb, or KEYRAIL_BROKER, or `broker` in keyrail.toml. An embedded file is held by one
     /// process; while a host holds it, the other commands talk to that host through FILE.sock.
     #[arg(long, global = true, value_name = "ADDRESS")]
     broker: Option<String>,
+    /// Work through the host at this URL, as --broker does
+    ///
+    /// With KEYRAIL_TOKEN or --token-file where it asks for a token. KEYRAIL_HOST does as well.
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "broker")]
+    host: Option<String>,
+    /// File that holds the token for --host, and nothing else
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Configuration file [default: keyrail.toml in the working folder, if there]
     #[arg(long, global = true, value_name = "FILE", env = "KEYRAIL_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
@@ -124,6 +133,7 @@ enum Command {
     Audit(audit::Args),
     Members(members::Args),
     Doctor(doctor::Args),
+    Token(token::Args),
     /// Compile a component for a host that started this process
     #[command(name = config::COMPILE_COMMAND, hide = true)]
     CompileComponent {
@@ -140,12 +150,16 @@ enum Command {
 
 /// Parses the arguments, does what they say, and tells how it went.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
     // Of a process like this one: no configuration, no log, no threads beside the compiler's.
     if let Command::CompileComponent { job } = &cli.command {
         return compile(job);
     }
-    if let Some(broker) = &cli.settings.broker {
+    if cli.settings.broker.is_none() && cli.settings.host.is_none() {
+        // Not by clap: there it would conflict with --broker, and a flag stands above the environment.
+        cli.settings.host = std::env::var("KEYRAIL_HOST").ok().filter(|host| !host.is_empty());
+    }
+    if let Some(broker) = cli.settings.broker.as_ref().or(cli.settings.host.as_ref()) {
         text::remember_broker(broker);
     }
     let done = match layers(&cli.settings) {
@@ -183,7 +197,7 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let named = cli.settings.broker.is_some();
+    let named = cli.settings.broker.is_some() || cli.settings.host.is_some();
     let done = runtime.block_on(async {
         match cli.command {
             Command::Run(args) => run::run(args, config).await,
@@ -197,6 +211,7 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
             Command::Check(args) => check::run(args, config, named).await,
             Command::Test(args) => test::run(args, config).await,
             Command::New(args) => new::run(args),
+            Command::Token(args) => token::run(args),
             Command::Record(args) => replay::record(args, config).await,
             Command::Replay(args) => replay::replay(args, config).await,
             Command::State(state::Command::Dump(args)) => state::dump(args, config).await,
@@ -228,6 +243,15 @@ fn layers(settings: &Settings) -> Result<Layers> {
     }
     if let Some(broker) = &settings.broker {
         flags.push(("--broker".into(), "broker".into(), broker.clone()));
+    }
+    if let Some(host) = &settings.host {
+        if !host.starts_with("http://") && !host.starts_with("https://") {
+            return Err(Usage(format!("--host {host:?} is no URL; give http://HOST:PORT or https://HOST:PORT")).into());
+        }
+        flags.push(("--host".into(), "broker".into(), host.clone()));
+    }
+    if let Some(file) = &settings.token_file {
+        flags.push(("--token-file".into(), "client.token_file".into(), file.display().to_string()));
     }
     // Variables that are no text cannot be ours.
     let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));

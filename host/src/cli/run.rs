@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use keyrail::access::{self, Access};
-use keyrail::api::Server;
+use keyrail::api::{Health, Server, Stage};
 use keyrail::clock;
 use keyrail::config::{BrokerAddress, Config};
 use keyrail::engine::{Engine, Handler, Idle, Surroundings, WasmHandler};
@@ -72,10 +72,8 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     for handler in access.register(registrations).await? {
         info!(handler = %handler.handler, version = handler.version, "{}", handler.change);
     }
-    let server = match socket(config) {
-        Some(path) => Some(Server::start(service.clone(), &path, &config.api).await?),
-        None => None,
-    };
+    let health = Health::default();
+    let server = Server::start(service.clone(), socket(config).as_deref(), config, health.clone()).await?;
     let own = modules.clone();
     let handlers = modules.into_iter().map(|module| Arc::new(WasmHandler(module)) as Arc<dyn Handler>).collect();
     let surroundings = Surroundings { telemetry, ..Surroundings::default() };
@@ -83,16 +81,29 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
         .await
         .context("cannot start the host")?;
     let own = OwnFiles { modules: own, directory: args.directory };
-    let mut modules = Modules::start(service, runtime, &mut engine, own, &config.modules);
-    let socket = server.as_ref().map(|server| server.path().display().to_string());
+    let modules = Modules::start(service, runtime, &mut engine, own, &config.modules);
+    let socket = server.path().map(|path| path.display().to_string());
+    let url = server.url();
     info!(%owner, broker = broker.address(), socket, "the host is up");
-    if socket.is_none() && config.broker == BrokerAddress::Memory {
-        warn!("nobody can publish to this host; serve a socket with --set api.socket=PATH");
+    match &url {
+        Some(url) => info!("the HTTP API and the dashboard are at {url}"),
+        None if socket.is_none() && config.broker == BrokerAddress::Memory => {
+            warn!("nobody can publish to this host; let it listen with --set http.listen=auto, or api.socket=PATH");
+        }
+        None => {}
     }
+    let loaded = modules.until_settled();
+    let up = health.clone();
+    let starting = tokio::spawn(async move {
+        loaded.await;
+        up.enter(Stage::Serving);
+    });
     let idle = tokio::select! {
         () = signals.next() => None,
-        idle = until_idle(&engine, &mut modules), if args.until_idle => Some(idle),
+        idle = until_idle(&engine, &modules), if args.until_idle => Some(idle),
     };
+    starting.abort();
+    health.enter(Stage::Stopping);
     let stats = engine.stats();
     let groups = engine.handlers().groups();
     // From here on a second signal ends the process at once.
@@ -114,16 +125,14 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
         }
         None => Exit::Done,
     };
-    if let Some(server) = server {
-        server.stop().await;
-    }
+    server.stop().await;
     traces.stop().await;
     impatient.abort();
     Ok(exit)
 }
 
 /// Waits until everything that is deployed is loaded, and then until nothing is left to do.
-async fn until_idle(engine: &Engine, modules: &mut Modules) -> Idle {
+async fn until_idle(engine: &Engine, modules: &Modules) -> Idle {
     modules.until_settled().await;
     engine.until_idle().await
 }

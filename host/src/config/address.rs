@@ -18,6 +18,8 @@ pub enum BrokerAddress {
     Redis(String),
     /// `socket:PATH`: whatever broker the running host behind this socket has.
     Socket(PathBuf),
+    /// `http://…`, `https://…`: whatever broker the running host there has.
+    Host(String),
 }
 
 /// A text that is no address.
@@ -25,9 +27,14 @@ pub enum BrokerAddress {
 pub enum AddressError {
     /// Another form.
     #[error(
-        "{0:?} is not the address of a broker; give embedded:PATH, memory, redis://HOST[:PORT][/DB], or socket:PATH of a running host"
+        "{0:?} is not the address of a broker; give embedded:PATH, memory, redis://HOST[:PORT][/DB], or socket:PATH or http[s]://HOST:PORT of a running host"
     )]
     Unknown(String),
+    /// An URL that says more than where a host is.
+    #[error(
+        "{0:?} is not the address of a host; give http://HOST:PORT or https://HOST:PORT, without user, path or query"
+    )]
+    NotAHost(String),
     /// A form that needs a path.
     #[error("{0:?} has no path; give {0}PATH")]
     NoPath(String),
@@ -53,6 +60,7 @@ impl BrokerAddress {
             Self::Memory => "memory".into(),
             Self::Redis(url) => url.clone(),
             Self::Socket(path) => format!("socket:{}", path.display()),
+            Self::Host(url) => url.clone(),
         }
     }
 }
@@ -85,8 +93,23 @@ impl FromStr for BrokerAddress {
         if text.strip_prefix("redis://").is_some_and(|rest| !rest.is_empty()) {
             return Ok(Self::Redis(text.into()));
         }
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return host(text).map(Self::Host).ok_or_else(|| AddressError::NotAHost(without_password(text)));
+        }
         Err(AddressError::Unknown(without_password(text)))
     }
+}
+
+/// The URL of a host, if it is one and says nothing else. A password in it would be shown; tokens have a place of their own.
+fn host(text: &str) -> Option<String> {
+    let url = reqwest::Url::parse(text).ok()?;
+    let is_plain = url.host_str().is_some_and(|host| !host.is_empty())
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none();
+    is_plain.then(|| text.trim_end_matches('/').to_string())
 }
 
 impl TryFrom<String> for BrokerAddress {
@@ -129,7 +152,9 @@ mod tests {
 
     #[test]
     fn addresses_round_trip() {
-        for text in ["embedded:a/b.redb", "memory", "redis://127.0.0.1:6379/2", "socket:/run/k.sock"] {
+        for text in
+            ["embedded:a/b.redb", "memory", "redis://127.0.0.1:6379/2", "socket:/run/k.sock", "https://k.example:7411"]
+        {
             let address: BrokerAddress = text.parse().unwrap();
             assert_eq!(String::from(address), text);
         }

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::{Config, ConfigError};
+use super::{Config, ConfigError, Token};
 
 /// The file that is read from the working folder when none is named.
 pub const FILE_NAME: &str = "keyrail.toml";
 
 const PREFIX: &str = "KEYRAIL_";
 /// Variables that the command line reads itself.
-const OWN_VARIABLES: [&str; 1] = ["KEYRAIL_CONFIG"];
+const OWN_VARIABLES: [&str; 3] = ["KEYRAIL_CONFIG", "KEYRAIL_HOST", TOKEN_VARIABLE];
+/// A token for a host: never a setting, so that it is never shown as one.
+const TOKEN_VARIABLE: &str = "KEYRAIL_TOKEN";
 
 /// What may change the defaults, lowest first.
 #[derive(Debug, Default)]
@@ -43,6 +45,8 @@ pub fn load(layers: &Layers) -> Result<Config, ConfigError> {
     for (flag, name, value) in &layers.flags {
         config = with(&config, name, value).map_err(|message| ConfigError::Setting { place: flag.clone(), message })?;
     }
+    let token = layers.environment.iter().find(|(variable, value)| variable == TOKEN_VARIABLE && !value.is_empty());
+    config.client.token = token.map(|(_, token)| Token::new(token));
     let problems = config.problems();
     if problems.is_empty() { Ok(config) } else { Err(ConfigError::Problems(problems)) }
 }

@@ -61,9 +61,12 @@ impl Modules {
     }
 
     /// Waits until nothing is being loaded.
-    pub async fn until_settled(&mut self) {
-        // The follower is gone only when it was stopped.
-        let _ = self.settled.wait_for(|settled| *settled).await;
+    pub fn until_settled(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut settled = self.settled.clone();
+        async move {
+            // The follower is gone only when it was stopped.
+            let _ = settled.wait_for(|settled| *settled).await;
+        }
     }
 
     /// Loads nothing any more. What serves goes on.

@@ -5,13 +5,14 @@ use std::str::FromStr;
 
 use keyrail_broker::{Backlog, Error, Paused, ReadySource};
 use keyrail_ordering::{Catalog, Key};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Service;
 use super::rows::{Row, State, shown};
 
 /// The catalog and its version.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogView {
     /// Grows with each change.
     pub version: u64,
@@ -20,7 +21,7 @@ pub struct CatalogView {
 }
 
 /// A part of a listing.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Page<T> {
     /// The rows.
     pub rows: Vec<T>,

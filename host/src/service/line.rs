@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use bytes::Bytes;
 use keyrail_broker::Publication;
 use keyrail_ordering::{Catalog, CategoryName, Event, EventError, Lane};
+use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -31,7 +33,7 @@ pub struct LineLimits {
 }
 
 /// A lane as it is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LaneName {
     /// The ordinary one.
@@ -70,7 +72,7 @@ impl From<LaneName> for Lane {
 }
 
 /// Why a line is bad.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum LineError {
     /// Over the limit.
     #[error("the line has {bytes} bytes; at most {max} are allowed (publish.line_max_bytes)")]
@@ -154,6 +156,25 @@ struct Form<'a> {
     lane: Option<LaneName>,
 }
 
+/// An event in its parts, still to be checked.
+#[derive(Debug, Clone)]
+pub struct EventParts {
+    /// The category.
+    pub category: String,
+    /// The message type.
+    pub name: String,
+    /// Its version; the newest if there is none.
+    pub version: Option<u32>,
+    /// Its id; a fresh one if there is none.
+    pub id: Option<String>,
+    /// Its lane.
+    pub lane: Option<LaneName>,
+    /// Free headers, in their order.
+    pub headers: Vec<(String, String)>,
+    /// A JSON object in UTF-8.
+    pub data: Bytes,
+}
+
 /// An object of texts, in its order.
 struct Headers(Vec<(String, String)>);
 
@@ -181,20 +202,40 @@ impl Draft {
             return Err(LineError::Form("the line is not a JSON object".into()));
         }
         let form: Form<'_> = serde_json::from_slice(text).map_err(|error| LineError::Form(on_one_line(&error)))?;
-        let data = form.data.get().as_bytes();
+        let parts = EventParts {
+            category: form.category.into_owned(),
+            name: form.name.into_owned(),
+            version: form.version,
+            id: form.id,
+            lane: form.lane,
+            headers: form.headers.map(|headers| headers.0).unwrap_or_default(),
+            // `data` borrows from the line, so this shares its bytes.
+            data: bytes.slice_ref(form.data.get().as_bytes()),
+        };
+        Self::accept(parts, line.number, catalog, limits, fresh_id)
+    }
+
+    /// The event of these parts. `line` is what it is called in reports.
+    pub(super) fn accept(
+        parts: EventParts,
+        line: u64,
+        catalog: &Catalog,
+        limits: &LineLimits,
+        fresh_id: impl FnOnce() -> String,
+    ) -> Result<Self, LineError> {
+        let EventParts { category, name, version, id, lane, headers, data } = parts;
         if data.len() > limits.payload_max_bytes {
             return Err(LineError::PayloadTooLarge { bytes: data.len(), max: limits.payload_max_bytes });
         }
-        let headers = form.headers.map(|headers| headers.0).unwrap_or_default();
         if let Some((name, _)) = headers.iter().find(|(name, _)| name.starts_with(HOST_HEADER_PREFIX)) {
             return Err(LineError::HostHeader(name.clone()));
         }
-        let accepted = catalog.accept(&form.category, &form.name, form.version, data)?;
-        let lane = form.lane.unwrap_or(limits.lane);
+        let accepted = catalog.accept(&category, &name, version, &data)?;
+        let lane = lane.unwrap_or(limits.lane);
         if lane == LaneName::Backfill && accepted.key.is_none() {
             return Err(LineError::NoBackfill(accepted.category));
         }
-        let id = match form.id {
+        let id = match id {
             Some(id) => checked(id)?,
             None => fresh_id(),
         };
@@ -205,8 +246,7 @@ impl Draft {
             version: accepted.version,
             key: accepted.key,
             headers,
-            // `data` borrows from the line, so this shares its bytes.
-            data: bytes.slice_ref(data),
+            data,
         };
         let publication = Publication {
             event,
@@ -214,7 +254,7 @@ impl Draft {
             lane: lane.into(),
             dedupe_window_ms: limits.dedupe_window_ms,
         };
-        Ok(Self { line: line.number, version: form.version, publication })
+        Ok(Self { line, version, publication })
     }
 
     /// The same event under a newer catalog: its key may come from another field.

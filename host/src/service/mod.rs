@@ -3,11 +3,14 @@
 //! The command line and the HTTP API both go through here, so a file that is opened directly and a running host behave
 //! alike. Knows brokers by their traits only, and nothing of terminals, HTTP or WebAssembly.
 
+mod batch;
 mod change;
+mod cloud_event;
 mod deploy;
 #[cfg(test)]
 mod fake;
 mod ids;
+pub mod incoming;
 mod inspect;
 mod lane;
 mod line;
@@ -21,17 +24,20 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
-use keyrail_broker::Broker;
+use keyrail_broker::{Broker, Error};
+use keyrail_ordering::Catalog;
 
+pub use batch::{Batch, ItemOutcome, ItemState, Verdict};
 pub use change::{ChangeError, change_catalog};
 pub use deploy::{
     CanaryView, DeployRequest, HandlerHost, HandlerView, HostState, Proposed, RevisionView, RolledBack, Rollout,
     RolloutHost, RolloutState,
 };
 pub use inspect::{CatalogView, Cursor, CursorError, InspectError, Page};
-pub use line::{LaneName, LineError, LineLimits, read_line};
+pub use line::{EventParts, LaneName, LineError, LineLimits, read_line};
 pub use lines::{LineSplitter, LineText, RawLine};
 pub use operate::{
     AuditView, ContentView, DeadLetterView, EntryName, EventView, HaltedRow, HeadView, NextTry, OperationError,
@@ -43,6 +49,7 @@ pub use register::{Change, RefusedHandler, RegisterError, Registered, Registrati
 pub use report::{Outcome, Report, Stop, StopKind};
 pub use rows::{Halted, Row, State, Values, VersionView};
 
+use crate::clock;
 use crate::config::PublishConfig;
 use crate::telemetry::Telemetry;
 
@@ -51,13 +58,14 @@ use crate::telemetry::Telemetry;
 pub struct Service {
     broker: Arc<dyn Broker>,
     publish: PublishConfig,
+    catalog: Arc<RwLock<Option<(u64, Arc<Catalog>)>>>,
     telemetry: Telemetry,
 }
 
 impl Service {
     /// Over this broker.
     pub fn new(broker: Arc<dyn Broker>, publish: PublishConfig) -> Self {
-        Self { broker, publish, telemetry: Telemetry::default() }
+        Self { broker, publish, catalog: Arc::default(), telemetry: Telemetry::default() }
     }
 
     /// The same, counting there.
@@ -73,6 +81,21 @@ impl Service {
     /// The broker.
     pub fn broker(&self) -> &Arc<dyn Broker> {
         &self.broker
+    }
+
+    /// The catalog as it was at most so long ago. Good enough to publish with: what is older than it seems is found out in the
+    /// step that publishes, or is unknown to it.
+    async fn recent_catalog(&self, age_max: Duration) -> Result<Arc<Catalog>, Error> {
+        let now_ms = clock::now_ms();
+        let known = self.catalog.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((read_at_ms, catalog)) = known
+            && now_ms < read_at_ms + age_max.as_millis() as u64
+        {
+            return Ok(catalog);
+        }
+        let catalog = Arc::new(self.broker.catalog().await?.0);
+        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Some((now_ms, catalog.clone()));
+        Ok(catalog)
     }
 
     /// Size of an input line.

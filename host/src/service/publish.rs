@@ -12,7 +12,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use keyrail_broker::{Error, PublishError};
-use keyrail_ordering::{Catalog, CategoryName};
+use keyrail_ordering::Catalog;
 use tokio::sync::mpsc;
 
 use super::Service;
@@ -21,7 +21,7 @@ use super::line::{Draft, LaneName, LineLimits};
 use super::lines::RawLine;
 use super::report::{Outcome, Report, Stop, StopKind};
 use crate::clock;
-use crate::telemetry::metrics::{PublishedByCategory, PublishedOf};
+use crate::telemetry::metrics::Tally;
 use crate::telemetry::traces::Publishing;
 
 /// A line that the catalog does not know has it read again, but not more often than this.
@@ -74,7 +74,7 @@ impl Service {
             outcome: Outcome::default(),
             reading: true,
             abandoned: false,
-            counters: BTreeMap::new(),
+            tally: Tally::new(self.telemetry.published()),
             spans: BTreeMap::new(),
         };
         run.drive(&mut input).await;
@@ -112,8 +112,7 @@ struct Run<'a> {
     reading: bool,
     /// Nothing more is sent: the broker failed or refused, or nobody listens.
     abandoned: bool,
-    /// Of the categories that events went to so far.
-    counters: PublishedByCategory,
+    tally: Tally,
     /// Of events that are traced, by line, until they are published.
     spans: BTreeMap<u64, Publishing>,
 }
@@ -188,17 +187,9 @@ impl Run<'_> {
         self.lanes[lane].waiting.push_back(draft);
     }
 
-    fn counters_of(&mut self, category: &CategoryName) -> &PublishedOf {
-        // Looked up first: a category is new once in a run.
-        if !self.counters.contains_key(category) {
-            self.counters.insert(category.clone(), self.service.telemetry.published().of(category));
-        }
-        &self.counters[category]
-    }
-
     /// Leaves a bad line out, or ends reading at it.
     async fn bad(&mut self, line: RawLine, reason: String) -> bool {
-        self.service.telemetry.published().refused();
+        self.tally.refused();
         if self.options.skip_bad {
             self.outcome.skipped += 1;
             self.report(Report::Bad { line, reason }).await;
@@ -229,12 +220,11 @@ impl Run<'_> {
                     self.stale_reads = 0;
                     self.spans.remove(&draft.line);
                     // After a repeat nobody can tell whose the first was; the event is there because of this run or before it.
-                    let counters = self.counters_of(&draft.publication.event.category);
-                    if published.duplicate && tries == 1 {
-                        counters.duplicates.inc();
+                    let is_duplicate = published.duplicate && tries == 1;
+                    self.tally.published(&draft.publication.event.category, is_duplicate);
+                    if is_duplicate {
                         self.outcome.duplicates += 1;
                     } else {
-                        counters.new.inc();
                         self.outcome.published += 1;
                     }
                 }

@@ -14,6 +14,7 @@ use keyrail_ordering::{
     Catalog, CategoryEntry, CategoryName, Content, Entry, EntryId, EntryRef, Event, GroupName, Key, KeyRules, Lane,
     MessageName, Metadata, PartitionId, PartitionSpec, Scope, StreamId,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -24,7 +25,7 @@ use super::{EntryName, LaneName, OperationError, Service};
 const LOOKS_MAX: usize = 5;
 
 /// Where a recording begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordFrom {
     /// At the head, with the state as it is.
@@ -35,7 +36,7 @@ pub enum RecordFrom {
 }
 
 /// See the module.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recording {
     /// The handler.
     pub group: GroupName,
@@ -48,6 +49,7 @@ pub struct Recording {
     /// What was registered.
     pub categories: BTreeMap<CategoryName, CategoryEntry>,
     /// The state before the first entry.
+    #[schemars(with = "Vec<(String, Written)>")]
     pub state: Vec<(String, Value)>,
     /// The events, in order.
     pub entries: Vec<RecordedEntry>,
@@ -56,7 +58,7 @@ pub struct Recording {
 }
 
 /// An event as it was recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedEntry {
     /// Its place in its stream.
     pub entry: String,
@@ -78,6 +80,7 @@ pub struct RecordedEntry {
     /// Its headers, the host's too.
     pub headers: Vec<(String, String)>,
     /// Its data.
+    #[schemars(with = "Written")]
     pub data: Value,
 }
 
@@ -85,10 +88,10 @@ pub struct RecordedEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value(pub Bytes);
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Written {
-    Json(Box<RawValue>),
+    Json(#[schemars(with = "serde_json::Value")] Box<RawValue>),
     Text(String),
     Base64(String),
 }

@@ -4,13 +4,14 @@ use std::fmt;
 
 use keyrail_broker::Error;
 use keyrail_ordering::{Catalog, GroupName, Metadata};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Service;
 use super::change::{ChangeError, change_catalog};
 
 /// A handler to register. Its component was checked already.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Registration {
     /// What it declares.
     pub metadata: Metadata,
@@ -19,7 +20,7 @@ pub struct Registration {
 }
 
 /// A handler that is in the catalog now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Registered {
     /// The handler.
     pub handler: GroupName,
@@ -30,7 +31,7 @@ pub struct Registered {
 }
 
 /// What a registration changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
     /// It was not there.
@@ -52,7 +53,7 @@ impl fmt::Display for Change {
 }
 
 /// A handler that the catalog refuses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RefusedHandler {
     /// The handler.
     pub handler: String,

@@ -1,5 +1,6 @@
 //! What a publish run tells while it goes on, and what it came to.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lines::RawLine;
@@ -24,7 +25,7 @@ pub enum Report {
 }
 
 /// What a publish run came to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Events that this run put into their streams.
     pub published: u64,
@@ -37,7 +38,7 @@ pub struct Outcome {
 }
 
 /// Why a run ended early.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
     /// By what the caller can do.
     pub kind: StopKind,
@@ -48,7 +49,7 @@ pub struct Stop {
 }
 
 /// Kinds of early ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopKind {
     /// The line is bad. Every line before it is published, nothing after it.

@@ -7,13 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use keyrail_broker::{PartitionRow, StateRow, VersionSince};
 use keyrail_ordering::{CategoryName, EntryId, Generation, GroupName, HaltRecord, Key, OwnerId, Scope};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::operate::EntryName;
 
 /// One partition, flat, as it is shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// The handler's group.
     pub group: GroupName,
@@ -45,7 +46,7 @@ pub struct Row {
 }
 
 /// From where on a version handled the events of a partition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VersionView {
     /// The version, and the revision that was deployed: `1.4.0#7`.
     pub version: String,
@@ -54,7 +55,7 @@ pub struct VersionView {
 }
 
 /// Why a partition stands still.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Halted {
     /// The category of the entry it stands on.
     pub category: CategoryName,
@@ -71,7 +72,7 @@ pub struct Halted {
 }
 
 /// The state of one key; values as JSON.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct State {
     /// The key, or the correlation value.
     pub key: Key,
@@ -79,6 +80,7 @@ pub struct State {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub category: Option<CategoryName>,
     /// Its values by name: JSON as it is, anything else as `{"base64":…}`.
+    #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub state: Values,
 }
 

@@ -12,14 +12,14 @@ use super::fake::{FakeBroker, Fault};
 use super::line::tests::{catalog, metadata};
 use super::*;
 use crate::access::{Access, AccessError};
-use crate::api::{Client, Server};
-use crate::config::{ApiConfig, PublishConfig};
+use crate::api::{Client, Health, Server};
+use crate::config::{ApiConfig, ClientConfig, Config, HttpConfig, PublishConfig};
 
 fn quick() -> PublishConfig {
     PublishConfig { batch_max: 7, in_flight_max: 4, retry_base_ms: 1, retry_cap_ms: 1, ..PublishConfig::default() }
 }
 
-/// A broker with the handler `billing`, and both ways to it.
+/// A broker with the handler `billing`, and every way to it.
 struct Stage {
     broker: Arc<FakeBroker>,
     ways: Vec<Access>,
@@ -33,9 +33,13 @@ async fn stage(config: PublishConfig) -> Stage {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("k.sock");
     let api = ApiConfig { chunk_max_bytes: 2_000, ..ApiConfig::default() };
-    let server = Server::start(service.clone(), &path, &api).await.unwrap();
-    let client = Client::new(&path, &api, &config).unwrap();
-    Stage { broker, ways: vec![Access::Direct(service), Access::Socket(client)], _server: server, _folder: folder }
+    let http = HttpConfig { listen: "127.0.0.1:0".into(), ..HttpConfig::default() };
+    let host = Config { api: api.clone(), http, publish: config.clone(), ..Config::default() };
+    let server = Server::start(service.clone(), Some(&path), &host, Health::default()).await.unwrap();
+    let socket = Client::new(&path, &api, &config).unwrap();
+    let tcp = Client::at_url(&server.url().unwrap(), &ClientConfig::default(), &api, &config).unwrap();
+    let ways = vec![Access::Direct(service), Access::Host(socket), Access::Host(tcp)];
+    Stage { broker, ways, _server: server, _folder: folder }
 }
 
 fn event(id: &str, key: &str) -> String {
@@ -253,7 +257,7 @@ async fn a_dead_socket_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("k.sock");
     let client = Client::new(&path, &ApiConfig::default(), &quick()).unwrap();
-    let access = Access::Socket(client);
+    let access = Access::Host(client);
     let error = access.backlog().await.unwrap_err();
     assert!(matches!(&error, AccessError::Unavailable(text) if text.contains("no host answers")), "{error}");
     let (outcome, _) = publish(&access, &events("a", 3, 1), PublishOptions::default()).await;

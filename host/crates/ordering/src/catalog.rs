@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use crate::{CategoryName, Deployment, EventError, GroupName, Key, KeyRules, Mess
 mod rules;
 
 /// What a field of a message holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldType {
     /// A string.
@@ -64,7 +65,7 @@ impl fmt::Display for FieldType {
 }
 
 /// One field of a message type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Field {
     /// A direct member of the event's JSON object.
     pub name: String,
@@ -75,7 +76,7 @@ pub struct Field {
 }
 
 /// A type of event or command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageType {
     /// Its category.
     pub category: CategoryName,
@@ -88,7 +89,7 @@ pub struct MessageType {
 }
 
 /// Which field of a message a process manager correlates by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Correlation {
     /// The category.
     pub category: CategoryName,
@@ -99,7 +100,7 @@ pub struct Correlation {
 }
 
 /// What orders a handler's events.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SequentialBy {
     /// Nothing of its own.
     Unordered,
@@ -110,7 +111,7 @@ pub enum SequentialBy {
 }
 
 /// What kind of handler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Reacts to events.
@@ -122,7 +123,7 @@ pub enum Role {
 }
 
 /// What a handler says of itself, with its names parsed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Metadata {
     /// The handler's name: its consumer group.
     pub name: GroupName,
@@ -161,7 +162,7 @@ impl Metadata {
 }
 
 /// A registered category.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CategoryEntry {
     /// The field that partitions it; none for a category that is not partitioned.
     pub key_field: Option<String>,
@@ -172,7 +173,7 @@ pub struct CategoryEntry {
 }
 
 /// A registered handler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandlerEntry {
     /// What it declared.
     pub metadata: Metadata,
@@ -181,14 +182,14 @@ pub struct HandlerEntry {
 }
 
 /// What a broker can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Capabilities {
     /// Whether it can partition streams by key and fence their owners.
     pub stream_partitioning: bool,
 }
 
 /// Everything that is registered.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Catalog {
     /// What a key must not be.
     pub key_rules: KeyRules,

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -15,7 +16,7 @@ use crate::{Capabilities, Catalog, EntryRef, GroupName, HandlerEntry, Key, Metad
 const REVISIONS_KEPT_MAX: usize = 10;
 
 /// A component as it was deployed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Revision {
     /// 1 for the handler's first; never used again.
     pub number: u64,
@@ -43,7 +44,7 @@ impl Revision {
 }
 
 /// The keys that a canary gets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Selection {
     /// These.
@@ -85,7 +86,7 @@ impl std::fmt::Display for Selection {
 }
 
 /// A revision that does not serve everything (yet).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// Which.
     pub number: u64,
@@ -96,7 +97,7 @@ pub struct Candidate {
 }
 
 /// What is deployed of one handler.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deployment {
     /// The revision that serves.
     pub active: Option<u64>,

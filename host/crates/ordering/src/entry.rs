@@ -5,13 +5,14 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CategoryName, Key, MessageName};
 
 /// An entry's place in its stream: `epoch-sequence`. The epoch is the stream's writer epoch; sequences are contiguous
 /// within one. Unique per stream only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct EntryId {
     /// The stream's writer epoch, 1 or more.
     pub epoch: u64,
@@ -56,7 +57,7 @@ impl FromStr for EntryId {
 }
 
 /// Which of a key's two logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Lane {
     /// The ordinary one.
     #[default]
@@ -66,7 +67,7 @@ pub enum Lane {
 }
 
 /// The physical log of one key of one category, in one lane.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct StreamId {
     /// The category.
     pub category: CategoryName,
@@ -105,7 +106,7 @@ impl fmt::Display for StreamId {
 }
 
 /// What identifies an entry within a partition, which may have several streams.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct EntryRef {
     /// The stream.
     pub stream: StreamId,

@@ -1,12 +1,13 @@
 //! Keys that use most of what one lane can do. Events of a key run one at a time, so a key that is busy all the time is at
 //! its limit, however many hosts there are.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{CategoryName, GroupName, Key};
 
 /// A key, and how busy it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HotKey {
     /// The handler.
     pub group: GroupName,
@@ -19,7 +20,8 @@ pub struct HotKey {
 }
 
 /// A part of a whole, in steps of a thousandth. Written as a number from 0 to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(with = "f64")]
 pub struct Share(u16);
 
 impl Share {

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use unicode_normalization::is_nfc;
@@ -12,7 +13,7 @@ const KEY_MAX_BYTES: usize = 256;
 const DLQ_WORD: &str = "dlq";
 
 /// What a key must not be, beyond what no key may ever be. Part of the catalog, so that every host and publisher agrees.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyRules {
     /// The word that names the backfill lane in a stream's name.
     pub backfill_word: String,
@@ -25,7 +26,7 @@ impl Default for KeyRules {
 }
 
 /// A partition key: 1 to 256 bytes of NFC text.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Key(Arc<str>);
 
 /// Why a key was refused.

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CategoryName, EntryRef, GroupName, Key, Lane, StreamId};
 
 /// What a partition spans.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Scope {
     /// One key of one category.
     Key {
@@ -25,7 +26,7 @@ pub enum Scope {
 }
 
 /// The unit of ownership.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionId {
     /// The handler's group.
     pub group: GroupName,
@@ -94,7 +95,7 @@ impl PartitionSpec {
 }
 
 /// A host process, unique per process start. Never contains `:`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct OwnerId(Arc<str>);
 
 impl OwnerId {
@@ -117,7 +118,7 @@ impl fmt::Display for OwnerId {
 }
 
 /// Grows each time a partition changes hands. The fence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Generation(pub u64);
 
 impl fmt::Display for Generation {
@@ -146,7 +147,7 @@ impl Lease {
 }
 
 /// What is durably known about the head's failures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptsRecord {
     /// The head.
     pub head: EntryRef,
@@ -161,7 +162,7 @@ pub struct AttemptsRecord {
 }
 
 /// Why a partition halted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HaltCause {
     /// The head used up its attempts.
     Poison,
@@ -188,7 +189,7 @@ impl fmt::Display for HaltCause {
 }
 
 /// A partition that stands still.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HaltRecord {
     /// The head it stands on.
     pub head: EntryRef,

@@ -4,13 +4,14 @@
 //! lease alone. A member that joins takes its share from all others, one that leaves gives its share to all others, and
 //! no other partition moves. (Thaler and Ravishankar, 1998: each member gets a weight for each partition, the highest wins.)
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::{GroupName, HotKey, OwnerId, PartitionId, Scope};
 
 /// A host process that serves handlers, as it tells the others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Member {
     /// Which.
     pub owner: OwnerId,
@@ -36,7 +37,7 @@ pub struct Member {
 }
 
 /// A version of a handler on one host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Held {
     /// The handler.
     pub group: GroupName,
@@ -51,7 +52,7 @@ pub struct Held {
 }
 
 /// How far a host is with a version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeldState {
     /// Being read, compiled and checked.
@@ -65,7 +66,7 @@ pub enum HeldState {
 }
 
 /// What a version of a handler used on one host.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Calls.
     pub calls: u64,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const NAME_MAX_BYTES: usize = 64;
@@ -19,7 +20,7 @@ pub struct NameError {
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal, $form:literal, $first:expr) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "String", into = "String")]
         pub struct $type(Arc<str>);
 

@@ -1,9 +1,10 @@
 //! When a failed event is tried again: exponential back-off with jitter and a cap.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How often and how soon.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RetryPolicy {
     /// Tries an event gets in all, 1 or more.
     pub attempts_max: u32,

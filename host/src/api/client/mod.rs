@@ -1,4 +1,4 @@
-//! Talking to the host that serves a socket.
+//! Talking to a host, on its socket or over TCP.
 
 mod deploy;
 mod operate;
@@ -7,35 +7,96 @@ mod publish;
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, fs};
 
 use keyrail_broker::Backlog;
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Certificate, Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 
 use super::wire::{ErrorBody, ErrorKind, RegisterAnswer, RegisterRequest};
 use crate::access::AccessError;
-use crate::config::{ApiConfig, PublishConfig};
+use crate::config::{ApiConfig, ClientConfig, PublishConfig};
 use crate::service::{CatalogView, Page, Registered, Registration, Row, State};
 
-/// A client of one socket.
+/// A client of one host.
 #[derive(Debug)]
 pub struct Client {
-    socket: PathBuf,
+    host: Place,
+    base: Url,
     http: reqwest::Client,
     chunk_max_bytes: usize,
     line_max_bytes: usize,
 }
 
+/// Where a host is, in the words of messages.
+#[derive(Debug)]
+enum Place {
+    Socket(PathBuf),
+    Url(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "on the socket {}", path.display()),
+            Self::Url(url) => write!(f, "at {url}"),
+        }
+    }
+}
+
 impl Client {
-    /// For this socket. Nothing is sent yet.
+    /// For the host of this socket. Nothing is sent yet.
     pub fn new(socket: &Path, api: &ApiConfig, publish: &PublishConfig) -> Result<Self, AccessError> {
-        let http = reqwest::Client::builder()
-            .unix_socket(socket)
-            .read_timeout(Duration::from_millis(api.answer_timeout_ms))
-            .build()
-            .map_err(|error| AccessError::Failed(format!("cannot make an HTTP client: {error}")))?;
-        let (chunk_max_bytes, line_max_bytes) = (api.chunk_max_bytes, publish.line_max_bytes);
-        Ok(Self { socket: socket.into(), http, chunk_max_bytes, line_max_bytes })
+        let http = reqwest::Client::builder().unix_socket(socket);
+        // The name of the host in it means nothing: the socket is the host.
+        Self::made(Place::Socket(socket.into()), "http://keyrail", http, api, publish)
+    }
+
+    /// For the host at this URL. Nothing is sent yet.
+    pub fn at_url(
+        url: &str,
+        client: &ClientConfig,
+        api: &ApiConfig,
+        publish: &PublishConfig,
+    ) -> Result<Self, AccessError> {
+        // Fails if there is one already: then that one does.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_millis(client.connect_timeout_ms))
+            // A token must not follow a host that sends us elsewhere.
+            .redirect(reqwest::redirect::Policy::none());
+        if let Some(token) = client.token().map_err(AccessError::Usage)? {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.as_str()))
+                .map_err(|_| AccessError::Usage("the token holds characters that no token has".into()))?;
+            value.set_sensitive(true);
+            http = http.default_headers(HeaderMap::from_iter([(AUTHORIZATION, value)]));
+        }
+        if let Some(file) = client.ca_file() {
+            let wrong = |why: String| AccessError::Usage(format!("client.ca_file {}: {why}", file.display()));
+            let pem = fs::read(file).map_err(|error| wrong(error.to_string()))?;
+            let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| wrong(error.to_string()))?;
+            http = http.tls_certs_merge(certificates);
+        }
+        Self::made(Place::Url(url.into()), url, http, api, publish)
+    }
+
+    fn made(
+        host: Place,
+        base: &str,
+        http: reqwest::ClientBuilder,
+        api: &ApiConfig,
+        publish: &PublishConfig,
+    ) -> Result<Self, AccessError> {
+        let failed = |error: &dyn fmt::Display| AccessError::Failed(format!("cannot make an HTTP client: {error}"));
+        let http = http.read_timeout(Duration::from_millis(api.answer_timeout_ms)).build();
+        Ok(Self {
+            host,
+            base: Url::parse(base).map_err(|error| failed(&error))?,
+            http: http.map_err(|error| failed(&error))?,
+            chunk_max_bytes: api.chunk_max_bytes,
+            line_max_bytes: publish.line_max_bytes,
+        })
     }
 
     /// Registers handlers that were checked here.
@@ -74,11 +135,12 @@ impl Client {
         if let Some(part) = path.iter().find(|part| matches!(**part, "." | "..")) {
             return Err(AccessError::Usage(format!("{part:?} is not the name of anything")));
         }
-        // The name of the host in it means nothing: the socket is the host.
-        let mut url = Url::parse_with_params("http://keyrail/v1", query)
-            .map_err(|error| AccessError::Failed(format!("cannot make a URL: {error}")))?;
+        let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.extend(path);
+            segments.clear().push("v1").extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
         }
         Ok(self.http.request(method, url))
     }
@@ -101,7 +163,10 @@ impl Client {
             return Err(self.unreadable(&format!("status {status}")));
         };
         Err(match body.kind {
-            ErrorKind::Unavailable => AccessError::Unavailable(body.error),
+            ErrorKind::Unavailable | ErrorKind::TooMany => AccessError::Unavailable(body.error),
+            ErrorKind::Unauthorized | ErrorKind::Forbidden => {
+                AccessError::Usage(format!("{}; see --token-file and KEYRAIL_TOKEN", body.error))
+            }
             ErrorKind::Refused if !body.refused.is_empty() => AccessError::Refused(body.refused),
             ErrorKind::Refused => AccessError::Usage(body.error),
             ErrorKind::NotAccepted => AccessError::NotAccepted(body.error),
@@ -110,30 +175,36 @@ impl Client {
     }
 
     fn broken(&self, error: &reqwest::Error) -> AccessError {
-        let socket = self.socket.display();
+        let host = &self.host;
+        let cause = innermost(error);
         if error.is_connect() {
-            return AccessError::Unavailable(format!(
-                "no host answers on the socket {socket}; start it with keyrail run"
-            ));
+            return AccessError::Unavailable(match host {
+                Place::Socket(_) => format!("no host answers {host}; start it with keyrail run"),
+                Place::Url(_) => {
+                    format!("no host answers {host}: {cause}; is it running, and is this its http.listen?")
+                }
+            });
         }
         if error.is_timeout() {
             return AccessError::Unavailable(format!(
-                "the host on the socket {socket} does not answer; look at its log, or raise api.answer_timeout_ms"
+                "the host {host} does not answer; look at its log, or raise api.answer_timeout_ms"
             ));
         }
-        let mut cause = error.source();
-        let mut text = error.to_string();
-        while let Some(inner) = cause {
-            text = inner.to_string();
-            cause = inner.source();
-        }
-        AccessError::Unavailable(format!("the connection to the host on the socket {socket} broke off: {text}"))
+        AccessError::Unavailable(format!("the connection to the host {host} broke off: {cause}"))
     }
 
     fn unreadable(&self, why: &str) -> AccessError {
-        AccessError::Failed(format!(
-            "the answer of the host on the socket {} cannot be read: {why}; is it another release?",
-            self.socket.display()
-        ))
+        let host = &self.host;
+        AccessError::Failed(format!("the answer of the host {host} cannot be read: {why}; is it another release?"))
     }
+}
+
+fn innermost(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = inner.to_string();
+        cause = inner.source();
+    }
+    text
 }

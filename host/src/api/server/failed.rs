@@ -1,26 +1,96 @@
 //! Failed requests: a status, and `{"error": …, "kind": …}` by what the caller can do.
 
+use std::time::Duration;
+
+use aide::OperationOutput;
+use aide::generate::GenContext;
+use aide::openapi::{self, Operation};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::http::StatusCode;
+use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use keyrail_broker::Error;
 
-use super::super::wire::{ErrorBody, ErrorKind};
+use super::super::wire::{ErrorBody, ErrorKind, EventAnswer};
+use super::body::{BodyFault, fault_in};
 use crate::service::{InspectError, OperationError, RegisterError};
 
+/// When to come back after a failure that passes by itself.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// A failed request.
-pub(in crate::api) struct Failed(StatusCode, ErrorBody);
+pub(in crate::api) struct Failed {
+    status: StatusCode,
+    body: ErrorBody,
+    retry_after: Option<Duration>,
+}
 
 impl Failed {
     pub(in crate::api) fn new(status: StatusCode, kind: ErrorKind, error: String) -> Self {
-        Self(status, ErrorBody { error, kind, refused: vec![] })
+        let passes = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        Self {
+            status,
+            body: ErrorBody { error, kind, refused: vec![], events: vec![] },
+            retry_after: passes.then_some(RETRY_AFTER),
+        }
+    }
+
+    /// When the caller may come back.
+    pub(in crate::api) fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// What became of each event of a publishing request.
+    pub(in crate::api) fn with_events(mut self, events: Vec<EventAnswer>) -> Self {
+        self.body.events = events;
+        self
+    }
+
+    pub(in crate::api) fn unauthorized(error: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, ErrorKind::Unauthorized, error.into())
+    }
+
+    /// A request body that could not be read: why is somewhere in what the extractor says.
+    fn unreadable(error: &(dyn std::error::Error + 'static), status: StatusCode, text: String) -> Self {
+        match fault_in(error) {
+            Some(fault @ BodyFault::TooSlow) => {
+                Self::new(StatusCode::REQUEST_TIMEOUT, ErrorKind::Refused, fault.to_string())
+            }
+            Some(fault @ BodyFault::NoRoom) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::TooMany, fault.to_string())
+            }
+            None => Self::new(status, ErrorKind::Refused, text),
+        }
     }
 }
 
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
-        (self.0, Json(self.1)).into_response()
+        let mut response = (self.status, Json(self.body)).into_response();
+        if let Some(wait) = self.retry_after {
+            // Whole seconds, and never "at once".
+            let seconds = wait.as_millis().div_ceil(1_000).max(1) as u64;
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl OperationOutput for Failed {
+    type Inner = ErrorBody;
+
+    fn operation_response(ctx: &mut GenContext, operation: &mut Operation) -> Option<openapi::Response> {
+        let mut response = Json::<ErrorBody>::operation_response(ctx, operation)?;
+        response.description = "What is wrong, and what to do next".into();
+        Some(response)
+    }
+
+    fn inferred_responses(ctx: &mut GenContext, operation: &mut Operation) -> Vec<(Option<u16>, openapi::Response)> {
+        Self::operation_response(ctx, operation).into_iter().map(|response| (None, response)).collect()
     }
 }
 
@@ -41,8 +111,9 @@ impl From<RegisterError> for Failed {
         let text = error.to_string();
         match error {
             RegisterError::Refused(refused) => {
-                let body = ErrorBody { error: text, kind: ErrorKind::Refused, refused };
-                Self(StatusCode::UNPROCESSABLE_ENTITY, body)
+                let mut failed = Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorKind::Refused, text);
+                failed.body.refused = refused;
+                failed
             }
             RegisterError::Contended => Self::new(StatusCode::CONFLICT, ErrorKind::Failed, text),
             RegisterError::Broker(error) => error.into(),
@@ -74,7 +145,13 @@ impl From<OperationError> for Failed {
 
 impl From<JsonRejection> for Failed {
     fn from(rejection: JsonRejection) -> Self {
-        Self::new(rejection.status(), ErrorKind::Refused, rejection.body_text())
+        Self::unreadable(&rejection, rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<BytesRejection> for Failed {
+    fn from(rejection: BytesRejection) -> Self {
+        Self::unreadable(&rejection, rejection.status(), rejection.body_text())
     }
 }
 

@@ -2,42 +2,62 @@
 
 use std::sync::Arc;
 
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Extension, Path, Query, State};
 use axum::http::StatusCode;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use keyrail_broker::HeadAction;
 
+use super::super::caller::Caller;
 use super::super::wire::{
-    AuditQuery, DeadLettersQuery, ErrorKind, HaltedQuery, HeadRequest, HeadsAnswer, HeadsQuery, KeyQuery,
-    MembersAnswer, OperationAnswer, OperationRequest, PausedAnswer, RecordingQuery,
+    ActionPath, AuditQuery, CategoryPath, DeadLettersQuery, ErrorKind, HaltedQuery, HeadRequest, HeadsAnswer,
+    HeadsQuery, KeyQuery, LetterActionPath, LetterPath, MembersAnswer, OperationAnswer, OperationRequest, PausedAnswer,
+    RecordingQuery,
 };
-use super::{Api, Failed, parsed};
+use super::inspect::parsed;
+use super::openapi::is;
+use super::{Api, Failed};
 use crate::service::{AuditView, DeadLetterView, HaltedRow, Page, Recording};
 
 type Answer<T> = Result<Json<T>, Failed>;
 type Queried<T> = Result<Query<T>, QueryRejection>;
 type Body<T> = Result<Json<T>, JsonRejection>;
 
-pub(super) fn routes() -> Router<Arc<Api>> {
-    Router::new()
-        .route("/v1/recordings/{category}", get(recording))
-        .route("/v1/heads/{category}", get(heads))
-        .route("/v1/heads/{category}/{action}", post(act_on_head))
-        .route("/v1/halted", get(halted))
-        .route("/v1/dead-letters", get(dead_letters))
-        .route("/v1/dead-letters/{category}/{id}", get(dead_letter))
-        .route("/v1/dead-letters/{category}/{id}/{action}", post(act_on_letter))
-        .route("/v1/categories/{category}/{action}", post(act_on_category))
-        .route("/v1/paused", get(paused))
-        .route("/v1/members", get(members))
-        .route("/v1/audit", get(audit))
+/// Looking.
+pub(super) fn reading() -> ApiRouter<Arc<Api>> {
+    ApiRouter::new()
+        .api_route("/v1/recordings/{category}", get_with(recording, is("What is needed to try a handler on the events of a key elsewhere: the events, and the state before them")))
+        .api_route("/v1/heads/{category}", get_with(heads, is("The event that a key stands on, for each handler")))
+        .api_route("/v1/halted", get_with(halted, is("What stands still: a page")))
+        .api_route("/v1/dead-letters", get_with(dead_letters, is("Events that were set aside: a page")))
+        .api_route("/v1/dead-letters/{category}/{id}", get_with(dead_letter, is("One event that was set aside")))
+        .api_route("/v1/paused", get_with(paused, is("What is paused")))
+        .api_route("/v1/members", get_with(members, is("The hosts that are there")))
+        .api_route("/v1/audit", get_with(audit, is("What was done, by whom and why, newest first: a page")))
+}
+
+/// Deciding.
+pub(super) fn acting() -> ApiRouter<Arc<Api>> {
+    ApiRouter::new()
+        .api_route(
+            "/v1/heads/{category}/{action}",
+            post_with(act_on_head, is("Decide on the event that a key stands on: retry, skip or set-aside")),
+        )
+        .api_route(
+            "/v1/dead-letters/{category}/{id}/{action}",
+            post_with(act_on_letter, is("Publish an event that was set aside again (redrive), or drop it (purge)")),
+        )
+        .api_route(
+            "/v1/categories/{category}/{action}",
+            post_with(act_on_category, is("Pause or resume a category, or a key of it")),
+        )
 }
 
 async fn recording(
     State(api): State<Arc<Api>>,
-    Path(category): Path<String>,
+    Path(CategoryPath { category }): Path<CategoryPath>,
     query: Queried<RecordingQuery>,
 ) -> Answer<Recording> {
     let Query(RecordingQuery { key, group, from, limit }) = query?;
@@ -47,7 +67,7 @@ async fn recording(
 
 async fn heads(
     State(api): State<Arc<Api>>,
-    Path(category): Path<String>,
+    Path(CategoryPath { category }): Path<CategoryPath>,
     query: Queried<HeadsQuery>,
 ) -> Answer<HeadsAnswer> {
     let Query(HeadsQuery { key, group }) = query?;
@@ -56,7 +76,8 @@ async fn heads(
 
 async fn act_on_head(
     State(api): State<Arc<Api>>,
-    Path((category, action)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
+    Path(ActionPath { category, action }): Path<ActionPath>,
     request: Body<HeadRequest>,
 ) -> Answer<OperationAnswer> {
     let action = match action.as_str() {
@@ -66,6 +87,7 @@ async fn act_on_head(
         _ => return Err(no_action(&action, "retry, skip, set-aside")),
     };
     let Json(HeadRequest { key, group, expect, by }) = request?;
+    let by = caller.signed(by);
     api.service.act_on_head((&category, &key, &group), action, &expect, &by).await?;
     Ok(Json(OperationAnswer { changed: true, entry: None }))
 }
@@ -84,7 +106,7 @@ async fn dead_letters(State(api): State<Arc<Api>>, query: Queried<DeadLettersQue
 
 async fn dead_letter(
     State(api): State<Arc<Api>>,
-    Path((category, id)): Path<(String, String)>,
+    Path(LetterPath { category, id }): Path<LetterPath>,
     query: Queried<KeyQuery>,
 ) -> Answer<DeadLetterView> {
     let Query(KeyQuery { key }) = query?;
@@ -93,10 +115,12 @@ async fn dead_letter(
 
 async fn act_on_letter(
     State(api): State<Arc<Api>>,
-    Path((category, id, action)): Path<(String, String, String)>,
+    Extension(caller): Extension<Caller>,
+    Path(LetterActionPath { category, id, action }): Path<LetterActionPath>,
     request: Body<OperationRequest>,
 ) -> Answer<OperationAnswer> {
     let Json(OperationRequest { key, by }) = request?;
+    let by = caller.signed(by);
     let letter = (category.as_str(), key.as_deref(), id.as_str());
     let entry = match action.as_str() {
         "redrive" => Some(api.service.redrive(letter, &by).await?.to_string()),
@@ -111,10 +135,12 @@ async fn act_on_letter(
 
 async fn act_on_category(
     State(api): State<Arc<Api>>,
-    Path((category, action)): Path<(String, String)>,
+    Extension(caller): Extension<Caller>,
+    Path(ActionPath { category, action }): Path<ActionPath>,
     request: Body<OperationRequest>,
 ) -> Answer<OperationAnswer> {
     let Json(OperationRequest { key, by }) = request?;
+    let by = caller.signed(by);
     let changed = match action.as_str() {
         "pause" => api.service.pause(&category, key.as_deref(), &by).await?,
         "resume" => api.service.resume(&category, key.as_deref(), &by).await?,

@@ -23,7 +23,7 @@ pub(super) async fn all(config: &Config) -> Vec<Finding> {
     };
     let way = match &access {
         Access::Direct(_) => "opened directly",
-        Access::Socket(_) => "reached through the host that holds it",
+        Access::Host(_) => "reached through the host that holds it",
     };
     findings.push(Finding::ok("broker", format!("{}, {way}", config.broker)));
     findings.push(catalog(&access).await);
@@ -48,7 +48,7 @@ async fn broker(config: &Config) -> Vec<Finding> {
         }
         BrokerAddress::Socket(path) => return vec![socket(path, true).await],
         BrokerAddress::Redis(url) => keyrail_broker::redis::diagnose(url, &access::redis_settings(config)).await,
-        BrokerAddress::Memory => vec![],
+        BrokerAddress::Memory | BrokerAddress::Host(_) => vec![],
     };
     checks.into_iter().map(Finding::from).collect()
 }

@@ -9,6 +9,7 @@ mod views;
 use bytes::Bytes;
 use keyrail_broker::{By, ModuleInfo};
 use keyrail_ordering::{Catalog, DeployError, GroupName, Metadata, Proposal, Revision, Selection};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use rollout::{HostState, Rollout, RolloutHost, RolloutState};
@@ -24,7 +25,7 @@ const MANIFEST_MAX_BYTES: usize = 64 << 10;
 const CANARY_KEYS_MAX: usize = 1_000;
 
 /// A handler to deploy. Its component was checked already, and is in the registry unless this is a dry run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeployRequest {
     /// The component.
@@ -43,7 +44,7 @@ pub struct DeployRequest {
 }
 
 /// A deployment that was accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proposed {
     /// The handler.
     pub handler: GroupName,
@@ -54,7 +55,7 @@ pub struct Proposed {
 }
 
 /// What a rollback came to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RolledBack {
     /// What was being deployed, or tried as a canary, is taken back.

@@ -2,6 +2,7 @@
 
 use keyrail_broker::By;
 use keyrail_ordering::{Catalog, DeployError, GroupName, HeldState, Member, OwnerId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::change::change_catalog;
@@ -9,7 +10,7 @@ use super::super::{OperationError, Service};
 use super::deployed;
 
 /// How far a revision is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rollout {
     /// The handler.
     pub handler: GroupName,
@@ -24,7 +25,7 @@ pub struct Rollout {
 }
 
 /// What a revision is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RolloutState {
     /// Hosts load it.
@@ -38,7 +39,7 @@ pub enum RolloutState {
 }
 
 /// One host of a rollout.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RolloutHost {
     /// Which.
     pub host: OwnerId,
@@ -47,7 +48,7 @@ pub struct RolloutHost {
 }
 
 /// How far a host is with a revision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostState {
     /// It has not heard yet.

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use keyrail_ordering::{
     Catalog, Deployment, GroupName, HeldState, Member, OwnerId, Revision, Role, SequentialBy, Usage,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::operate::timestamp;
 use super::super::{OperationError, Service};
 
 /// A handler: what is registered, what is deployed, what hosts run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandlerView {
     /// The handler.
     pub handler: GroupName,
@@ -34,7 +35,7 @@ pub struct HandlerView {
 }
 
 /// A revision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RevisionView {
     /// Its number.
     pub revision: u64,
@@ -53,7 +54,7 @@ pub struct RevisionView {
 }
 
 /// A revision that does not serve everything.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CanaryView {
     /// Which.
     #[serde(flatten)]
@@ -65,7 +66,7 @@ pub struct CanaryView {
 }
 
 /// A handler on one host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandlerHost {
     /// Which.
     pub host: OwnerId,

@@ -17,8 +17,8 @@ use super::super::line::tests::metadata;
 use super::super::{NextTry, Service};
 use super::{ContentView, WhoAndWhy};
 use crate::access::{Access, AccessError};
-use crate::api::{Client, Server};
-use crate::config::{ApiConfig, PublishConfig};
+use crate::api::{Client, Health, Server};
+use crate::config::{ApiConfig, ClientConfig, Config, HttpConfig, PublishConfig};
 
 /// Two groups read `order`; the process manager `shipping` reads `order` and `payment`; `mail` has no keys.
 fn catalog() -> Catalog {
@@ -49,23 +49,28 @@ fn catalog() -> Catalog {
 struct Stage {
     broker: Arc<FakeBroker>,
     access: Access,
-    _server: Option<Server>,
+    _server: Server,
     _folder: tempfile::TempDir,
 }
 
 async fn stages() -> Vec<Stage> {
     let mut stages = vec![];
-    for through_socket in [false, true] {
+    for way in ["direct", "socket", "tcp"] {
         let broker = FakeBroker::new(catalog());
         let service = Service::new(broker.clone(), PublishConfig::default());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("k.sock");
         let (api, publish) = (ApiConfig::default(), PublishConfig::default());
-        let (access, server) = if through_socket {
-            let server = Server::start(service, &path, &api).await.unwrap();
-            (Access::Socket(Client::new(&path, &api, &publish).unwrap()), Some(server))
-        } else {
-            (Access::Direct(service), None)
+        let http = HttpConfig { listen: "127.0.0.1:0".into(), ..HttpConfig::default() };
+        let host = Config { http, ..Config::default() };
+        let server = Server::start(service.clone(), Some(&path), &host, Health::default()).await.unwrap();
+        let access = match way {
+            "direct" => Access::Direct(service),
+            "socket" => Access::Host(Client::new(&path, &api, &publish).unwrap()),
+            _ => {
+                let url = server.url().unwrap();
+                Access::Host(Client::at_url(&url, &ClientConfig::default(), &api, &publish).unwrap())
+            }
         };
         stages.push(Stage { broker, access, _server: server, _folder: folder });
     }

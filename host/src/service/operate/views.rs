@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use keyrail_broker::{DeadLetter, Head, Paused};
 use keyrail_ordering::{Catalog, CategoryName, Content, GroupName, HaltRecord, Key, OwnerId, PartitionId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -11,7 +12,7 @@ use super::super::{LaneName, rows};
 use super::{EntryName, find};
 
 /// Who does something, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WhoAndWhy {
     /// A name, an address.
@@ -21,7 +22,7 @@ pub struct WhoAndWhy {
 }
 
 /// The oldest unsettled event of a partition.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HeadView {
     /// The handler's group.
     pub group: GroupName,
@@ -56,7 +57,7 @@ pub struct HeadView {
 }
 
 /// When a head is tried again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NextTry {
     /// Somebody holds the partition and is at it.
@@ -70,7 +71,7 @@ pub enum NextTry {
 }
 
 /// What an entry holds.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContentView {
     /// An event.
@@ -82,7 +83,7 @@ pub enum ContentView {
 }
 
 /// An event.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EventView {
     /// Its own id.
     pub id: String,
@@ -92,13 +93,15 @@ pub struct EventView {
     /// Its version.
     pub version: u32,
     /// Free headers, in their order.
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
     pub headers: rows::Values,
     /// JSON as it is, anything else as `{"base64":…}`.
+    #[schemars(with = "serde_json::Value")]
     pub data: Box<RawValue>,
 }
 
 /// An event that was set aside.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeadLetterView {
     /// Its id among the dead letters of this category and key.
     pub id: String,
@@ -127,7 +130,7 @@ pub struct DeadLetterView {
 }
 
 /// What was paused.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PausedView {
     /// The category.
     pub category: CategoryName,
@@ -142,7 +145,7 @@ pub struct PausedView {
 }
 
 /// One action on record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditView {
     /// When.
     pub at: String,
@@ -159,7 +162,7 @@ pub struct AuditView {
 }
 
 /// A partition that stands still.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HaltedRow {
     /// The handler's group.
     pub group: GroupName,

@@ -14,7 +14,7 @@ pub use fleet::{Fleet, FleetCategory, FleetGroup, FleetSource, FleetView};
 pub use guests::Guests;
 pub use page::{Labels, Page, Source};
 pub use process::Process;
-pub(crate) use publish::PublishedByCategory;
+pub(crate) use publish::Tally;
 pub use publish::{PublishMetrics, PublishedOf};
 pub use work::{LossCause, PartitionMetrics, WorkMetrics};
 

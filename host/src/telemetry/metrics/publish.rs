@@ -56,5 +56,32 @@ pub struct PublishedOf {
     pub duplicates: Counter,
 }
 
-/// Those that a publisher has used.
-pub(crate) type PublishedByCategory = BTreeMap<CategoryName, PublishedOf>;
+/// The counters that a publisher of many events uses, looked up once a category.
+pub(crate) struct Tally {
+    metrics: PublishMetrics,
+    known: BTreeMap<CategoryName, PublishedOf>,
+}
+
+impl Tally {
+    pub(crate) fn new(metrics: &PublishMetrics) -> Self {
+        Self { metrics: metrics.clone(), known: BTreeMap::new() }
+    }
+
+    /// An event of this category is in its stream.
+    pub(crate) fn published(&mut self, category: &CategoryName, duplicate: bool) {
+        if !self.known.contains_key(category) {
+            self.known.insert(category.clone(), self.metrics.of(category));
+        }
+        let of = &self.known[category];
+        if duplicate {
+            of.duplicates.inc()
+        } else {
+            of.new.inc()
+        };
+    }
+
+    /// An event cannot be published.
+    pub(crate) fn refused(&self) {
+        self.metrics.refused();
+    }
+}

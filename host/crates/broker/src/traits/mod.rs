@@ -18,6 +18,7 @@ use keyrail_ordering::{
     AttemptsRecord, Capabilities, Catalog, CategoryName, Effects, Entry, EntryId, EntryRef, Event, Generation,
     GroupName, HaltRecord, Key, Lane, Lease, Member, OwnerId, PartitionId, PartitionSpec, Role, StreamId,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{AcquireError, Error, FencedError, PublishError};
@@ -41,7 +42,7 @@ pub struct Publication {
 }
 
 /// Where an event went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// Its entry.
     pub id: EntryId,
@@ -315,7 +316,7 @@ pub trait Router: Send + Sync {
 }
 
 /// One partition as an operator sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionRow {
     /// Which.
     pub partition: PartitionId,
@@ -340,7 +341,7 @@ pub struct PartitionRow {
 }
 
 /// From which entry on a version handled the events of a partition, until the next one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VersionSince {
     /// The first entry that it handled.
     pub from: EntryRef,
@@ -369,7 +370,7 @@ pub struct Snapshot {
 }
 
 /// What is left to do in the whole fleet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Backlog {
     /// Partitions in the ready sets, those that are paused too; and unsettled entries of categories without partitions.
     pub ready: u64,

@@ -6,12 +6,13 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use keyrail_ordering::Metadata;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
 /// What is known of a module without loading it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModuleInfo {
     /// SHA-256 of its bytes, in hex.
     pub content_hash: String,

@@ -11,6 +11,7 @@ use keyrail_ordering::{
     AttemptsRecord, CategoryName, Entry, EntryId, EntryRef, GroupName, HaltRecord, Key, OwnerId, PartitionId,
     PartitionSpec,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, ReadySource};
@@ -19,7 +20,7 @@ use crate::{Error, ReadySource};
 pub const REDRIVEN_FOR: &str = "keyrail-redriven-for";
 
 /// Who does something, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct By {
     /// Free text: a name, an address.
     pub who: String,
@@ -45,7 +46,7 @@ pub struct Head {
 }
 
 /// What to do with a head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadAction {
     /// Try it again at once, with all its tries.
@@ -114,7 +115,7 @@ pub struct DeadLetter {
 }
 
 /// What was paused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Paused {
     /// The category.
     pub category: CategoryName,
@@ -127,7 +128,7 @@ pub struct Paused {
 }
 
 /// One action on record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditRow {
     /// When, in milliseconds since 1970 by the broker's clock.
     pub at_ms: u64,

@@ -1,0 +1,120 @@
+//! The OpenAPI document: made from the routes, so that it cannot say what they do not.
+
+use std::sync::Arc;
+
+use aide::axum::ApiRouter;
+use aide::generate::in_context;
+use aide::openapi::{Info, MediaType, OpenApi, ReferenceOr, RequestBody, SchemaObject, SecurityScheme};
+use aide::transform::TransformOperation;
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::{Json, Router, routing};
+use schemars::{Schema, json_schema};
+
+use super::super::tokens::Role;
+use super::super::wire::{ErrorBody, EventBody, EventsAnswer};
+use super::Api;
+
+const SCHEME: &str = "token";
+
+const DESCRIPTION: &str = "What applications and operators may ask of a host.\n\n\
+Where a host asks for tokens, send one as `Authorization: Bearer TOKEN`; each operation says which role it needs. A failed \
+request is answered with `{\"error\": …, \"kind\": …}`; 429 and 503 carry `Retry-After`. Listings come in pages: ask again with \
+`cursor` set to `next`, until it is null.";
+
+/// Writes down that these routes need a token with the role.
+pub(super) fn of_role(role: Role, routes: ApiRouter<Arc<Api>>) -> ApiRouter<Arc<Api>> {
+    routes.with_path_items(|item| {
+        let mut item = item.security_requirement(SCHEME);
+        let item_ref = item.inner_mut();
+        for operation in [&mut item_ref.get, &mut item_ref.put, &mut item_ref.post].into_iter().flatten() {
+            let described = operation.description.take().unwrap_or_default();
+            let role = format!("Role: `{}`.", role.as_str());
+            operation.description = Some(if described.is_empty() { role } else { format!("{described}\n\n{role}") });
+        }
+        item
+    })
+}
+
+/// What an operation is, in the document.
+pub(super) fn is(summary: &str) -> impl FnOnce(TransformOperation<'_>) -> TransformOperation<'_> {
+    move |operation| operation.summary(summary)
+}
+
+/// Publishing takes several forms, so its body is described by hand.
+pub(super) fn events_operation(operation: TransformOperation<'_>) -> TransformOperation<'_> {
+    let mut operation = operation
+        .summary("Publish events: all of them or, if one is bad, none")
+        .description(
+            "Events of one key take effect in the order in which they were published: of one request, in its order. CloudEvents: \
+             `type` is `CATEGORY.TYPE`, or the extension `category` names the category; the event's id is `SOURCE#ID`.",
+        )
+        .response::<200, Json<EventsAnswer>>()
+        .response::<207, Json<EventsAnswer>>()
+        .response::<422, Json<ErrorBody>>()
+        .response::<429, Json<ErrorBody>>()
+        .response::<503, Json<ErrorBody>>();
+    let one = in_context(|ctx| ctx.schema.subschema_for::<EventBody>());
+    let many = in_context(|ctx| ctx.schema.subschema_for::<Vec<EventBody>>());
+    let cloud_event: Schema = json_schema!({
+        "type": "object",
+        "required": ["specversion", "id", "source", "type", "data"],
+        "description": "CloudEvents 1.0"
+    });
+    let cloud_events: Schema = json_schema!({ "type": "array", "items": cloud_event });
+    let lines: Schema = json_schema!({ "type": "string", "description": "one event a line" });
+    let either: Schema = json_schema!({ "oneOf": [one, many] });
+    let forms = [
+        ("application/json", either),
+        ("application/jsonl", lines),
+        ("application/cloudevents+json", cloud_event),
+        ("application/cloudevents-batch+json", cloud_events),
+    ];
+    let content = forms.into_iter().map(|(media, schema)| {
+        let schema = Some(SchemaObject { json_schema: schema, external_docs: None, example: None });
+        (media.to_string(), MediaType { schema, ..MediaType::default() })
+    });
+    let body = RequestBody { content: content.collect(), required: true, ..RequestBody::default() };
+    operation.inner_mut().request_body = Some(ReferenceOr::Item(body));
+    operation
+}
+
+/// The routes, and the document of them at `/openapi.json`.
+pub(super) fn documented(routes: ApiRouter<Arc<Api>>) -> Router<Arc<Api>> {
+    let mut document = OpenApi {
+        info: Info {
+            title: "Keyrail".into(),
+            description: Some(DESCRIPTION.into()),
+            version: env!("CARGO_PKG_VERSION").into(),
+            ..Info::default()
+        },
+        ..OpenApi::default()
+    };
+    let routes = routes.finish_api_with(&mut document, |api| {
+        let scheme = SecurityScheme::Http {
+            scheme: "bearer".into(),
+            bearer_format: None,
+            description: Some("see keyrail token".into()),
+            extensions: Default::default(),
+        };
+        api.security_scheme(SCHEME, scheme)
+    });
+    drop_empty(&mut document);
+    // It was made of our own types a line above.
+    let text = serde_json::to_string(&document).unwrap_or_default();
+    let text: Arc<str> = text.into();
+    routes.route(
+        "/openapi.json",
+        routing::get(async move || ([(header::CONTENT_TYPE, "application/json")], text.to_string()).into_response()),
+    )
+}
+
+/// Paths under which nothing is described.
+fn drop_empty(document: &mut OpenApi) {
+    if let Some(paths) = &mut document.paths {
+        paths.paths.retain(|_, item| match item {
+            ReferenceOr::Item(item) => item.iter().next().is_some(),
+            ReferenceOr::Reference { .. } => true,
+        });
+    }
+}

@@ -8,28 +8,34 @@ mod address;
 mod engine;
 mod error;
 mod http;
+mod in_force;
 mod layers;
+mod reference;
 mod runtime;
 mod sections;
 mod traces;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use address::{AddressError, BrokerAddress};
 pub use engine::EngineConfig;
 pub use error::ConfigError;
 pub use http::{ClientConfig, DEFAULT_PORT, HttpConfig, Listen, TlsFiles, Token};
+pub use in_force::{InForce, Origin, in_force};
 pub use layers::{FILE_NAME, Layers, load, origins};
+pub use reference::{Setting, schema, settings};
 pub use runtime::{COMPILE_COMMAND, RuntimeConfig};
 pub use sections::{ApiConfig, LogConfig, LogFormat, ModulesConfig, PublishConfig, RedisConfig, RetentionConfig};
 pub use traces::TracesConfig;
 
 /// All settings of a host and of the command line.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Where events, leases and state live: `embedded:PATH`, `memory`, `redis://…`, or `socket:PATH` or `http://…` of a running
     /// host.
+    #[schemars(with = "String")]
     pub broker: BrokerAddress,
     /// How a host owns partitions and works on them.
     pub engine: EngineConfig,

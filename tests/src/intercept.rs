@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use keyrail_broker::{
     AcquireError, Acquired, AuditRow, Backlog, Bells, Broker, By, CatalogStore, Commit, Committed, DeadLetter,
-    DeliveryRef, Error, FencedError, Head, HeadAction, Heartbeat, Housekeeping, IdleStream, Inspect, Leases, Log,
+    DeliveryRef, Error, FencedError, Head, HeadAction, Heartbeat, Housekeeping, IdleStream, Inspect, Lag, Leases, Log,
     Members, ModuleInfo, Modules, Operate, OperateError, PartitionRow, Paused, Publication, Publish, PublishError,
-    Published, ReadySet, ReadySource, Routed, Router, Rows, SharedLog, SharedSource, SharedTaken, Snapshot, StateRow,
-    Taken,
+    Published, ReadFrom, Reading, ReadySet, ReadySource, Routed, Router, Rows, SharedLog, SharedSource, SharedTaken,
+    Snapshot, StateRow, Taken, Wanted,
 };
 use keyrail_ordering::{
     Capabilities, Catalog, CategoryName, Effects, EntryId, EntryRef, HaltRecord, Key, Lease, Member, OwnerId,
@@ -218,8 +218,11 @@ impl Router for Intercepted {
 
 #[async_trait]
 impl Inspect for Intercepted {
-    async fn partitions(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<PartitionRow> {
-        self.inner.partitions(source, cursor, limit).await
+    async fn find(&self, source: &ReadySource, wanted: &Wanted, cursor: u64, limit: usize) -> Rows<PartitionRow> {
+        self.inner.find(source, wanted, cursor, limit).await
+    }
+    async fn waiting_keys(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<Key> {
+        self.inner.waiting_keys(source, cursor, limit).await
     }
     async fn states(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<StateRow> {
         self.inner.states(source, cursor, limit).await
@@ -231,6 +234,18 @@ impl Inspect for Intercepted {
         limit: usize,
     ) -> Result<Snapshot, Error> {
         self.inner.snapshot(partition, from, limit).await
+    }
+    async fn read_streams(&self, streams: &[(StreamId, ReadFrom)], limit: usize) -> Result<Reading, Error> {
+        self.inner.read_streams(streams, limit).await
+    }
+    async fn lag(&self, source: &ReadySource, sample_max: usize) -> Result<Lag, Error> {
+        self.inner.lag(source, sample_max).await
+    }
+    async fn published(&self, categories: &[CategoryName]) -> Result<Vec<Option<u64>>, Error> {
+        self.inner.published(categories).await
+    }
+    async fn live_keys(&self, category: &CategoryName) -> Result<u64, Error> {
+        self.inner.live_keys(category).await
     }
     async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error> {
         self.inner.backlog(sources).await

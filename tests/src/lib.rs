@@ -7,6 +7,7 @@ pub mod chaos;
 pub mod collector;
 pub mod flights;
 pub mod host;
+pub mod http;
 pub mod intercept;
 pub mod native;
 pub mod orders;

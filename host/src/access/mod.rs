@@ -6,6 +6,8 @@ mod deploy;
 mod open;
 mod operate;
 
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use keyrail_broker::{Backlog, Error};
 use tokio::sync::mpsc;
 
@@ -13,8 +15,8 @@ pub use open::{Need, open, open_broker, redis_settings};
 
 use crate::api::Client;
 use crate::service::{
-    CatalogView, Cursor, InspectError, OperationError, Outcome, Page, PublishOptions, RawLine, RefusedHandler,
-    RegisterError, Registered, Registration, Report, Row, Service, State,
+    CatalogView, Cursor, Following, InspectError, OperationError, Outcome, Overview, Page, PublishOptions, RawLine,
+    RefusedHandler, RegisterError, Registered, Registration, Report, Row, Search, Service, State, Tailed,
 };
 
 /// Rows in one page when the broker is opened directly.
@@ -71,6 +73,7 @@ impl From<InspectError> for AccessError {
     fn from(error: InspectError) -> Self {
         match error {
             InspectError::Broker(error) => error.into(),
+            InspectError::Usage(text) => Self::Usage(text),
             _ => Self::Failed(error.to_string()),
         }
     }
@@ -110,10 +113,36 @@ impl Access {
     }
 
     /// One page of partitions.
-    pub async fn partitions(&self, category: Option<&str>, cursor: Option<&str>) -> Result<Page<Row>, AccessError> {
+    pub async fn partitions(
+        &self,
+        search: &Search,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<Row>, AccessError> {
         match self {
-            Self::Direct(service) => Ok(service.partitions(category, parsed(cursor)?, PAGE_MAX).await?),
-            Self::Host(client) => client.partitions(category, cursor).await,
+            Self::Direct(service) => Ok(service.partitions(search, parsed(cursor)?, limit.clamp(1, PAGE_MAX)).await?),
+            Self::Host(client) => client.partitions(search, cursor, limit).await,
+        }
+    }
+
+    /// The whole fleet at one glance.
+    pub async fn overview(&self) -> Result<Overview, AccessError> {
+        match self {
+            Self::Direct(service) => Ok(service.live().await?.overview.clone()),
+            Self::Host(client) => client.overview().await,
+        }
+    }
+
+    /// Follows what is published from now on. `queue_max_bytes` of it wait for a caller that is slow; of a host its own
+    /// limit holds.
+    pub async fn tail(
+        &self,
+        following: &Following,
+        queue_max_bytes: usize,
+    ) -> Result<BoxStream<'static, Result<Tailed, AccessError>>, AccessError> {
+        match self {
+            Self::Direct(service) => Ok(service.tail(following, queue_max_bytes).await?.map(Ok).boxed()),
+            Self::Host(client) => client.tail(following).await,
         }
     }
 

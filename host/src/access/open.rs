@@ -133,5 +133,5 @@ fn client(config: &Config, socket: &Path) -> Result<Access, AccessError> {
 }
 
 fn service(config: &Config, broker: Arc<dyn Broker>) -> Service {
-    Service::new(broker, config.publish.clone())
+    Service::new(broker, config.publish.clone()).with_view_ttl_ms(config.api.view_ttl_ms)
 }

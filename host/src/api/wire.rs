@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::service::{
-    HandlerView, HeadView, LaneName, Outcome, PausedView, RecordFrom, RefusedHandler, Registered, Registration,
+    HandlerView, HeadView, LaneName, Outcome, PausedView, RecordFrom, RefusedHandler, Registered, Registration, Status,
     WhoAndWhy,
 };
 
@@ -99,14 +99,32 @@ pub enum PublishLine {
     End(Outcome),
 }
 
-/// Query of the listings.
+/// Query of `GET /v1/states/{group}`.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PageQuery {
-    /// Only this category; of partitions.
-    pub category: Option<String>,
     /// The `next` of the page before.
     pub cursor: Option<String>,
+}
+
+/// Query of `GET /v1/partitions`.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PartitionsQuery {
+    /// Only partitions that read this category; process managers too.
+    pub category: Option<String>,
+    /// Only this group's.
+    pub group: Option<String>,
+    /// Only this key's.
+    pub key: Option<String>,
+    /// Only those whose key begins so.
+    pub prefix: Option<String>,
+    /// Only those that stand so.
+    pub status: Option<Status>,
+    /// The `next` of the page before.
+    pub cursor: Option<String>,
+    /// Rows wanted; the host's own limit holds as well.
+    pub limit: Option<usize>,
 }
 
 /// Query of `GET /v1/heads/{category}`. Keys are never part of a path: `..` is a key.

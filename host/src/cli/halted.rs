@@ -67,7 +67,7 @@ fn show(out: &mut impl Write, rows: &[HaltedRow]) -> io::Result<()> {
             text::gist(&row.halted.error, ERROR_SHOWN_MAX_CHARS),
         ]
     };
-    let header = ["partition", "handler", "since", "cause", "attempts", "error"];
+    let header = ["partition", "handler", "head", "cause", "attempts", "error"];
     table::write(out, &header, &["attempts"], &rows.iter().map(cells).collect::<Vec<_>>())?;
     let command = text::head_command("show", first.halted.category.as_str(), first.key.as_str(), first.group.as_str());
     writeln!(out, "\n{} halted; see {}", count(rows.len() as u64, "partition"), text::typed(&command))

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use keyrail::access::{self, Access, Need};
 use keyrail::config::Config;
-use keyrail::service::Row;
+use keyrail::service::{Row, Search, Status};
 use keyrail_ordering::{CategoryName, OwnerId};
 
 use super::failure::Exit;
@@ -16,59 +17,89 @@ use super::{table, text};
 /// Errors are cut to this in the table; --json has all of it.
 const ERROR_SHOWN_MAX_CHARS: usize = 60;
 
-/// Show where every key stands: last and last settled entry, waiting, owner, attempts, halted
+/// Show where keys stand: last and last settled entry, waiting, owner, attempts, halted
 ///
 /// The owner is the host that holds the key now (marked *), or the one that held it last. A summary by owner follows.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  keyrail partitions flight\n  keyrail partitions --json | jq 'select(.halted)'")]
+#[command(after_help = "Examples:\n  keyrail partitions flight\n  keyrail partitions flight D-AIBL\n  \
+    keyrail partitions --status waiting --limit 20\n  keyrail partitions --json | jq 'select(.halted)'")]
 pub(crate) struct Args {
-    /// Only this category
+    /// Only this category, and process managers that read it
     category: Option<String>,
+    /// Only this key, or correlation value
+    #[arg(allow_hyphen_values = true)]
+    key: Option<String>,
+    /// Only this handler
+    #[arg(long, value_name = "HANDLER")]
+    group: Option<String>,
+    /// Only keys that begin so
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "key")]
+    prefix: Option<String>,
+    /// Only keys that stand so
+    #[arg(long, value_parser = statuses())]
+    status: Option<Status>,
+    /// At most so many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
     /// Print one JSON object a partition
     #[arg(long)]
     json: bool,
 }
 
+fn statuses() -> impl TypedValueParser<Value = Status> {
+    PossibleValuesParser::new(Status::ALL.map(Status::word)).try_map(|text| text.parse::<Status>())
+}
+
 pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let access = access::open(config, Need::Existing).await?;
-    let rows = all(&access, args.category.as_deref()).await?;
+    let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let Args { category, key, group, prefix, status, json, .. } = args;
+    let search = Search { category, group, key, prefix, status };
+    let (rows, more) = all(&access, &search, limit).await?;
     for warning in crowded(&rows, config.engine.live_partitions_warn) {
         eprintln!("keyrail: {warning}");
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    if args.json {
+    if json {
         for row in &rows {
             serde_json::to_writer(&mut out, row).map_err(io::Error::from)?;
             out.write_all(b"\n")?;
         }
     } else {
-        show(&mut out, &rows)?;
+        let nothing = if search == Search::default() {
+            "no partitions: nothing was published for a handler with keys, or all of it is settled and forgotten"
+        } else {
+            "no such partitions: nothing was published there, or all of it is settled and forgotten; see keyrail partitions"
+        };
+        show(&mut out, &rows, &text::typed(nothing))?;
     }
     out.flush()?;
+    if more {
+        eprintln!("keyrail: there are more; raise --limit, or say which with --prefix, --status, --group");
+    }
     Ok(Exit::Done)
 }
 
-/// All partitions, by category, key and group.
-pub(crate) async fn all(access: &Access, category: Option<&str>) -> Result<Vec<Row>> {
+/// Partitions by category, key and group, up to `limit` of them, and whether there are more.
+pub(crate) async fn all(access: &Access, search: &Search, limit: usize) -> Result<(Vec<Row>, bool)> {
     let mut rows = vec![];
     let mut cursor: Option<String> = None;
     loop {
-        let page = access.partitions(category, cursor.as_deref()).await?;
+        let page = access.partitions(search, cursor.as_deref(), limit - rows.len()).await?;
         rows.extend(page.rows);
         cursor = page.next;
-        if cursor.is_none() {
+        let more = rows.len() > limit || (rows.len() == limit && cursor.is_some());
+        if cursor.is_none() || rows.len() >= limit {
+            rows.truncate(limit);
             rows.sort_by(|a, b| (&a.category, &a.key, &a.group).cmp(&(&b.category, &b.key, &b.group)));
-            return Ok(rows);
+            return Ok((rows, more));
         }
     }
 }
 
-fn show(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+fn show(out: &mut impl Write, rows: &[Row], nothing: &str) -> io::Result<()> {
     if rows.is_empty() {
-        return writeln!(
-            out,
-            "no partitions: nothing was published for a handler with keys, or all of it is settled and forgotten"
-        );
+        return writeln!(out, "{nothing}");
     }
     let several = |name: fn(&Row) -> Option<&str>| rows.iter().any(|row| name(row) != name(&rows[0]));
     let with_category = several(|row| row.category.as_ref().map(CategoryName::as_str));
@@ -90,7 +121,7 @@ fn show(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
             or_dash(row.last.clone()),
             or_dash(row.settled.clone()),
             row.waiting.to_string(),
-            or_dash(row.owner.as_ref().map(|owner| format!("{owner}{}", if row.owned { "*" } else { "" }))),
+            or_dash(owner(row)),
             or_dash(row.generation.map(|generation| generation.to_string())),
             row.attempts.to_string(),
         ]);
@@ -101,6 +132,15 @@ fn show(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     let right = ["last", "settled", "waiting", "generation", "attempts"];
     table::write(out, &header, &right, &rows.iter().map(cells).collect::<Vec<_>>())?;
     summary(out, rows)
+}
+
+/// Who holds a partition, marked, or held it last; nobody who stands still is to be asked.
+fn owner(row: &Row) -> Option<String> {
+    match &row.owner {
+        Some(owner) if row.owned => Some(format!("{owner}*")),
+        Some(owner) if row.halted.is_none() => Some(owner.to_string()),
+        _ => None,
+    }
 }
 
 /// Why a partition stands still, short.
@@ -191,7 +231,7 @@ mod tests {
     #[test]
     fn what_stands_still_says_what_to_type() {
         let mut out = vec![];
-        show(&mut out, &[row("a", "it's k1")]).unwrap();
+        show(&mut out, &[row("a", "it's k1")], "").unwrap();
         let shown = String::from_utf8(out).unwrap();
         assert!(shown.contains("PAUSED") && shown.contains("poison at backfill/1-0: a ba b"), "{shown}");
         assert!(shown.ends_with("see keyrail head show order 'it'\\''s k1' --group a\n"), "{shown}");

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use keyrail::access::{self, Need};
+use keyrail::access::{self, Access, Need};
 use keyrail::config::Config;
-use keyrail::service::PausedView;
+use keyrail::service::{PausedView, Search};
 use serde::Serialize;
 
 use super::failure::{Exit, one_line, printed};
-use super::{by, table, text};
+use super::{by, partitions, table, text};
 
 /// Let nothing of a category, or of one key, run until it is resumed
 ///
@@ -90,12 +90,24 @@ pub(crate) async fn pause(args: Pause, config: &Config) -> Result<Exit> {
     let changed = access.pause(category, key.as_deref(), &args.by.who_and_why()).await?;
     let name = args.place.name();
     let said = if changed {
-        format!("{name} is paused: nothing of it runs; end it with {}", args.place.command("resume"))
+        let unknown = if is_unknown(&access, category, key.as_deref()).await? {
+            " (nothing was published for that key yet)"
+        } else {
+            ""
+        };
+        format!("{name} is paused{unknown}: nothing of it runs; end it with {}", args.place.command("resume"))
     } else {
         format!("{name} was paused already; see keyrail paused")
     };
     printed(report("pause", &args.place, changed, args.json, &text::typed(&said)))?;
     Ok(Exit::Done)
+}
+
+/// Whether nothing is there of a key: it may be a slip of the pen.
+async fn is_unknown(access: &Access, category: &str, key: Option<&str>) -> Result<bool> {
+    let Some(key) = key else { return Ok(false) };
+    let search = Search { category: Some(category.into()), key: Some(key.into()), ..Search::default() };
+    Ok(partitions::all(access, &search, 1).await?.0.is_empty())
 }
 
 pub(crate) async fn resume(args: Resume, config: &Config) -> Result<Exit> {

@@ -11,9 +11,9 @@ use keyrail::clock;
 use keyrail::config::{BrokerAddress, Config};
 use keyrail::engine::{Engine, Handler, Idle, Surroundings, WasmHandler};
 use keyrail::modules::{Modules, OwnFiles};
-use keyrail::service::Service;
+use keyrail::service::{Search, Service};
 use keyrail::telemetry::Telemetry;
-use keyrail::telemetry::metrics::Guests;
+use keyrail::telemetry::metrics::{FleetSource, Guests};
 use keyrail::telemetry::traces::Traces;
 use keyrail_ordering::{GroupName, OwnerId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -66,7 +66,10 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let traces = Traces::start(&config.traces, owner.as_str())?;
     let telemetry = Telemetry::new(traces.clone());
     telemetry.show(Arc::new(Guests(runtime.clone())));
-    let service = Service::new(broker.clone(), config.publish.clone()).with_telemetry(telemetry.clone());
+    let service = Service::new(broker.clone(), config.publish.clone()).with_view_ttl_ms(config.api.view_ttl_ms);
+    // This one counts nowhere: what is shown must not hold what shows it.
+    telemetry.show(Arc::new(FleetSource::new(Arc::new(service.clone()))));
+    let service = service.with_telemetry(telemetry.clone());
     let registrations: Vec<_> = modules.iter().map(|module| load::registration(module)).collect();
     let access = Access::Direct(service.clone());
     for handler in access.register(registrations).await? {
@@ -139,7 +142,7 @@ async fn until_idle(engine: &Engine, modules: &Modules) -> Idle {
 
 /// What was done, for people.
 async fn summary(access: &Access, groups: &[GroupName], idle: Idle, settled: u64, took_ms: u64) -> Result<()> {
-    let mut rows = partitions::all(access, None).await?;
+    let mut rows = partitions::all(access, &Search::default(), usize::MAX).await?.0;
     // Other handlers may be registered that this host does not run.
     rows.retain(|row| groups.contains(&row.group));
     let mut out = io::stdout().lock();

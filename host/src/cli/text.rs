@@ -46,7 +46,7 @@ fn name_broker(text: &str, address: &str) -> String {
 }
 
 /// Commands that need a broker, as they stand in printed text.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 22] = [
     "deploy",
     "handlers",
     "promote ",
@@ -62,6 +62,8 @@ const COMMANDS: [&str; 20] = [
     "members",
     "doctor",
     "partitions",
+    "top",
+    "tail",
     "state ",
     "publish",
     "register",

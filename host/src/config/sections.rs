@@ -1,6 +1,7 @@
 //! Settings of publishing, deploying, retention, Redis, the API and the log.
 
 use keyrail_broker::Retention;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::zeros;
@@ -11,7 +12,7 @@ const GENERATION_FLOOR_MAX: u64 = 1 << 62;
 const RETENTION_AGE_MAX_MS: u64 = 10 * 365 * 24 * 3_600 * 1_000;
 
 /// How events are taken in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PublishConfig {
     /// Events in one call to the broker.
@@ -75,7 +76,7 @@ impl PublishConfig {
 }
 
 /// How Redis is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RedisConfig {
     /// How long a call may take before it counts as not answered.
@@ -109,7 +110,7 @@ impl RedisConfig {
 }
 
 /// How long settled events are kept. An event goes once every registered handler has settled it and no limit keeps it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
     /// Newest events of each key that are kept, settled or not; 0 for none.
@@ -134,7 +135,7 @@ impl From<&RetentionConfig> for Retention {
 }
 
 /// The local HTTP API of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApiConfig {
     /// The Unix socket to serve: a path, `auto` for `FILE.sock` beside an embedded file (none for other brokers), `off`
@@ -152,6 +153,12 @@ pub struct ApiConfig {
     pub chunk_max_bytes: usize,
     /// How long the command line waits for the host to say anything.
     pub answer_timeout_ms: u64,
+    /// How long a look at the whole fleet is good for: all who ask in that time share it.
+    pub view_ttl_ms: u64,
+    /// Followers of what happens (`/v1/live`, `/v1/tail`) at once; further ones are refused.
+    pub followers_max: usize,
+    /// Bytes of events that wait for a follower that is slow; what does not fit is counted, and left out.
+    pub follower_queue_max_bytes: usize,
     /// How long the command line waits for another command that holds an embedded file.
     pub open_wait_ms: u64,
 }
@@ -166,6 +173,9 @@ impl Default for ApiConfig {
             module_max_bytes: 64 << 20,
             chunk_max_bytes: 1 << 20,
             answer_timeout_ms: 60_000,
+            view_ttl_ms: 1_000,
+            followers_max: 100,
+            follower_queue_max_bytes: 1 << 20,
             open_wait_ms: 2_000,
         }
     }
@@ -179,13 +189,14 @@ impl ApiConfig {
             ("module_max_bytes", self.module_max_bytes as u64),
             ("chunk_max_bytes", self.chunk_max_bytes as u64),
             ("answer_timeout_ms", self.answer_timeout_ms),
+            ("follower_queue_max_bytes", self.follower_queue_max_bytes as u64),
         ];
         zeros("api", &values)
     }
 }
 
 /// How handlers are deployed and loaded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModulesConfig {
     /// How long keyrail deploy waits for every host to load a handler before it takes it back.
@@ -214,7 +225,7 @@ impl ModulesConfig {
 }
 
 /// What is logged, to standard error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
     /// What to log, in the syntax of `RUST_LOG` (`info`, `keyrail=debug,warn`); `auto` is `info` for `run` and `warn` for
@@ -243,7 +254,7 @@ impl LogConfig {
 }
 
 /// How a log line looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For people.

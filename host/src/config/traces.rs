@@ -1,11 +1,12 @@
 //! Settings of traces.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::zeros;
 
 /// Where traces go, and how many.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TracesConfig {
     /// The collector, which takes OTLP over HTTP: `http://127.0.0.1:4318`. Empty for no traces; what publishers send of a

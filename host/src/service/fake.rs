@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use keyrail_broker::*;
 use keyrail_ordering::{
-    Capabilities, Catalog, CategoryName, Effects, EntryId, EntryRef, HaltRecord, Lease, OwnerId, PartitionId,
+    Capabilities, Catalog, CategoryName, Effects, EntryId, EntryRef, HaltRecord, Key, Lease, OwnerId, PartitionId,
     PartitionSpec, StreamId,
 };
 
@@ -219,14 +219,29 @@ impl Router for FakeBroker {
 
 #[async_trait]
 impl Inspect for FakeBroker {
-    async fn partitions(&self, _: &ReadySource, _: u64, _: usize) -> Result<(Vec<PartitionRow>, Option<u64>), Error> {
+    async fn find(&self, _: &ReadySource, _: &Wanted, _: u64, _: usize) -> Rows<PartitionRow> {
         Ok((vec![], None))
     }
-    async fn states(&self, _: &ReadySource, _: u64, _: usize) -> Result<(Vec<StateRow>, Option<u64>), Error> {
+    async fn waiting_keys(&self, _: &ReadySource, _: u64, _: usize) -> Rows<Key> {
+        Ok((vec![], None))
+    }
+    async fn states(&self, _: &ReadySource, _: u64, _: usize) -> Rows<StateRow> {
         Ok((vec![], None))
     }
     async fn snapshot(&self, _: &PartitionId, _: &[(StreamId, EntryId)], _: usize) -> Result<Snapshot, Error> {
         Ok(Snapshot { state: vec![], entries: vec![] })
+    }
+    async fn read_streams(&self, streams: &[(StreamId, ReadFrom)], _: usize) -> Result<Reading, Error> {
+        Ok(Reading { at_ms: 0, entries: vec![vec![]; streams.len()] })
+    }
+    async fn lag(&self, _: &ReadySource, _: usize) -> Result<Lag, Error> {
+        Ok(Lag::default())
+    }
+    async fn published(&self, categories: &[CategoryName]) -> Result<Vec<Option<u64>>, Error> {
+        Ok(vec![None; categories.len()])
+    }
+    async fn live_keys(&self, _: &CategoryName) -> Result<u64, Error> {
+        Ok(0)
     }
     async fn backlog(&self, _: &[ReadySource]) -> Result<Backlog, Error> {
         Ok(Backlog::default())

@@ -1,15 +1,15 @@
-//! Looking at partitions, state and what is left to do, in pages.
+//! Looking at state and what is left to do, in pages.
 
 use std::fmt;
 use std::str::FromStr;
 
-use keyrail_broker::{Backlog, Error, Paused, ReadySource};
-use keyrail_ordering::{Catalog, Key};
+use keyrail_broker::{Backlog, Error, ReadySource};
+use keyrail_ordering::Catalog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Service;
-use super::rows::{Row, State, shown};
+use super::rows::{State, shown};
 
 /// The catalog and its version.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +48,9 @@ pub enum InspectError {
         /// What there is.
         known: Vec<String>,
     },
+    /// It cannot be meant.
+    #[error("{0}")]
+    Usage(String),
     /// The broker.
     #[error(transparent)]
     Broker(#[from] Error),
@@ -91,56 +94,6 @@ impl fmt::Display for Cursor {
 }
 
 impl Service {
-    /// Partitions of one category or of all, one page.
-    pub async fn partitions(
-        &self,
-        category: Option<&str>,
-        cursor: Cursor,
-        limit: usize,
-    ) -> Result<Page<Row>, InspectError> {
-        let (catalog, _) = self.broker.catalog().await?;
-        if let Some(name) = category
-            && !catalog.categories.keys().any(|known| known.as_str() == name)
-        {
-            let known = catalog.categories.keys().map(ToString::to_string).collect();
-            return Err(InspectError::UnknownCategory { name: name.into(), known });
-        }
-        let sources: Vec<_> =
-            catalog.handlers.keys().flat_map(|group| ReadySource::of_handler(&catalog, group)).collect();
-        let wanted = |source: &&ReadySource| match source {
-            ReadySource::Category { category: name, .. } => category.is_none_or(|wanted| name.as_str() == wanted),
-            ReadySource::ProcessManager { .. } => category.is_none(),
-            // It has no partitions.
-            ReadySource::Shared { .. } => false,
-        };
-        let sources: Vec<_> = sources.iter().filter(wanted).collect();
-        let Some(source) = sources.get(cursor.source) else { return Ok(Page { rows: vec![], next: None }) };
-        let (rows, next) = self.broker.partitions(source, cursor.at, limit).await?;
-        let next = following(cursor, next, sources.len());
-        let paused = self.paused_of(&catalog, source).await?;
-        let is_paused = |key: &Key| paused.iter().any(|paused| paused.key.as_ref().is_none_or(|of| of == key));
-        let rows = rows.into_iter().map(|row| {
-            let paused = is_paused(row.partition.key());
-            Row::new(row, paused)
-        });
-        Ok(Page { rows: rows.collect(), next })
-    }
-
-    /// What is paused of the categories that a source reads.
-    async fn paused_of(&self, catalog: &Catalog, source: &ReadySource) -> Result<Vec<Paused>, Error> {
-        let categories = match source {
-            ReadySource::Category { category, .. } | ReadySource::Shared { category, .. } => vec![category],
-            ReadySource::ProcessManager { group } => {
-                catalog.handlers.get(group).map(|handler| handler.metadata.categories()).unwrap_or_default()
-            }
-        };
-        let mut paused = vec![];
-        for category in categories {
-            paused.extend(self.broker.paused(category).await?);
-        }
-        Ok(paused)
-    }
-
     /// State of a group's keys, one page.
     pub async fn states(&self, group: &str, cursor: Cursor, limit: usize) -> Result<Page<State>, InspectError> {
         let (catalog, _) = self.broker.catalog().await?;

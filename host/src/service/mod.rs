@@ -9,6 +9,7 @@ mod cloud_event;
 mod deploy;
 #[cfg(test)]
 mod fake;
+mod fleet;
 mod ids;
 pub mod incoming;
 mod inspect;
@@ -16,11 +17,14 @@ mod lane;
 mod line;
 mod lines;
 mod operate;
+mod overview;
 mod publish;
 mod recording;
 mod register;
 mod report;
 mod rows;
+mod search;
+mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -37,21 +41,27 @@ pub use deploy::{
     RolloutHost, RolloutState,
 };
 pub use inspect::{CatalogView, Cursor, CursorError, InspectError, Page};
+#[cfg(test)]
+pub(crate) use line::tests::catalog as test_catalog;
 pub use line::{EventParts, LaneName, LineError, LineLimits, read_line};
 pub use lines::{LineSplitter, LineText, RawLine};
 pub use operate::{
     AuditView, ContentView, DeadLetterView, EntryName, EventView, HaltedRow, HeadView, NextTry, OperationError,
     PausedView, WhoAndWhy,
 };
+pub use overview::{CategoryOverview, GroupOverview, LagOverview, Live, OutboxOverview, Overview};
 pub use publish::PublishOptions;
 pub use recording::{RecordFrom, RecordedEntry, Recording, Value};
 pub use register::{Change, RefusedHandler, RegisterError, Registered, Registration};
 pub use report::{Outcome, Report, Stop, StopKind};
 pub use rows::{Halted, Row, State, Values, VersionView};
+pub use search::{Search, Status};
+pub use tail::{Following, Tail, Tailed, TailedEntry};
 
 use crate::clock;
-use crate::config::PublishConfig;
+use crate::config::{ApiConfig, PublishConfig};
 use crate::telemetry::Telemetry;
+use overview::Glance;
 
 /// The operations on one broker.
 #[derive(Clone)]
@@ -59,13 +69,16 @@ pub struct Service {
     broker: Arc<dyn Broker>,
     publish: PublishConfig,
     catalog: Arc<RwLock<Option<(u64, Arc<Catalog>)>>>,
+    glance: Arc<Glance>,
     telemetry: Telemetry,
 }
 
 impl Service {
     /// Over this broker.
     pub fn new(broker: Arc<dyn Broker>, publish: PublishConfig) -> Self {
-        Self { broker, publish, catalog: Arc::default(), telemetry: Telemetry::default() }
+        let glance = Glance::new(ApiConfig::default().view_ttl_ms);
+        let telemetry = Telemetry::default();
+        Self { broker, publish, catalog: Arc::default(), glance: Arc::new(glance), telemetry }
     }
 
     /// The same, counting there.
@@ -76,6 +89,11 @@ impl Service {
     /// Where it counts.
     pub fn telemetry(&self) -> &Telemetry {
         &self.telemetry
+    }
+
+    /// The same with an overview that is good for so long.
+    pub fn with_view_ttl_ms(self, ttl_ms: u64) -> Self {
+        Self { glance: Arc::new(Glance::new(ttl_ms)), ..self }
     }
 
     /// The broker.

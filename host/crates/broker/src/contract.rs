@@ -16,6 +16,7 @@ pub mod housekeeping;
 pub mod inspect;
 pub mod lanes;
 pub mod log;
+pub mod looking;
 pub mod managers;
 pub mod members;
 pub mod modules;
@@ -168,6 +169,18 @@ macro_rules! contract_tests {
                 states_are_paged_without_loss_or_repeat
                 a_snapshot_has_the_state_and_the_entries_from_one_on
             }
+            looking {
+                the_lag_counts_what_waits_and_since_when
+                what_stands_still_counts_in_the_lag
+                the_lag_of_many_keys_is_reckoned_from_a_sample
+                the_lag_of_a_category_without_keys_is_its_unsettled_entries
+                what_was_published_is_counted_for_each_category
+                partitions_are_found_by_key
+                partitions_are_found_by_how_they_stand
+                a_search_among_many_keys_goes_through_all_of_them
+                a_process_manager_is_searched_too
+                streams_are_read_by_one_who_owns_nothing
+            }
             members {
                 a_member_is_there_as_it_told
                 a_member_that_leaves_is_gone_at_once
@@ -265,6 +278,7 @@ mod tests {
             include_str!("contract/inspect.rs"),
             include_str!("contract/lanes.rs"),
             include_str!("contract/log.rs"),
+            include_str!("contract/looking.rs"),
             include_str!("contract/managers.rs"),
             include_str!("contract/ownership.rs"),
             include_str!("contract/publishing.rs"),

@@ -3,7 +3,7 @@
 use keyrail_ordering::{EntryId, EntryRef, HaltRecord};
 
 /// What any call can come to.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The broker did not answer, or not in time. The call may have happened.
     #[error("the broker does not answer: {0}")]

@@ -21,6 +21,10 @@ pub mod wire;
 pub use diagnosis::{Check, CheckOutcome};
 pub use error::{AcquireError, Error, FencedError, PublishError};
 pub use traits::housekeeping::{Housekeeping, IdleStream, Retention};
+pub use traits::inspect::{
+    Backlog, Inspect, Lag, PartitionRow, ReadFrom, Reading, Snapshot, Standing, StateRow, VersionSince, Wanted,
+    WantedKey,
+};
 pub use traits::members::Members;
 pub use traits::modules::{ModuleInfo, Modules};
 pub use traits::operate::{
@@ -28,7 +32,6 @@ pub use traits::operate::{
 };
 pub use traits::shared::{Delivery, DeliveryRef, SharedLog, SharedSource, SharedTaken};
 pub use traits::{
-    Acquired, Backlog, Bell, Bells, Broker, CatalogStore, Commit, Committed, Heartbeat, Inspect, Leases, Log,
-    PartitionRow, Publication, Publish, Published, ReadySet, ReadySource, Routed, Router, Snapshot, StateRow, Taken,
-    VersionSince,
+    Acquired, Bell, Bells, Broker, CatalogStore, Commit, Committed, Heartbeat, Leases, Log, Publication, Publish,
+    Published, ReadySet, ReadySource, Routed, Router, Taken,
 };

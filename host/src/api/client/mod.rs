@@ -1,6 +1,7 @@
 //! Talking to a host, on its socket or over TCP.
 
 mod deploy;
+mod live;
 mod operate;
 mod publish;
 
@@ -17,7 +18,12 @@ use serde::de::DeserializeOwned;
 use super::wire::{ErrorBody, ErrorKind, RegisterAnswer, RegisterRequest};
 use crate::access::AccessError;
 use crate::config::{ApiConfig, ClientConfig, PublishConfig};
-use crate::service::{CatalogView, Page, Registered, Registration, Row, State};
+use crate::service::{CatalogView, Page, Registered, Registration, Row, Search, State, Status};
+
+/// The parts of a query that are there.
+fn given<'a>(parts: &[(&'a str, Option<&'a str>)]) -> Vec<(&'a str, &'a str)> {
+    parts.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect()
+}
 
 /// A client of one host.
 #[derive(Debug)]
@@ -48,6 +54,7 @@ impl fmt::Display for Place {
 impl Client {
     /// For the host of this socket. Nothing is sent yet.
     pub fn new(socket: &Path, api: &ApiConfig, publish: &PublishConfig) -> Result<Self, AccessError> {
+        // No socket speaks TLS; the client asks for it all the same.
         let http = reqwest::Client::builder().unix_socket(socket);
         // The name of the host in it means nothing: the socket is the host.
         Self::made(Place::Socket(socket.into()), "http://keyrail", http, api, publish)
@@ -60,8 +67,6 @@ impl Client {
         api: &ApiConfig,
         publish: &PublishConfig,
     ) -> Result<Self, AccessError> {
-        // Fails if there is one already: then that one does.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut http = reqwest::Client::builder()
             .connect_timeout(Duration::from_millis(client.connect_timeout_ms))
             // A token must not follow a host that sends us elsewhere.
@@ -89,6 +94,7 @@ impl Client {
         publish: &PublishConfig,
     ) -> Result<Self, AccessError> {
         let failed = |error: &dyn fmt::Display| AccessError::Failed(format!("cannot make an HTTP client: {error}"));
+        crate::api::choose_cryptography();
         let http = http.read_timeout(Duration::from_millis(api.answer_timeout_ms)).build();
         Ok(Self {
             host,
@@ -106,10 +112,22 @@ impl Client {
     }
 
     /// One page of partitions.
-    pub async fn partitions(&self, category: Option<&str>, cursor: Option<&str>) -> Result<Page<Row>, AccessError> {
-        let mut query = vec![];
-        query.extend(category.map(|category| ("category", category)));
-        query.extend(cursor.map(|cursor| ("cursor", cursor)));
+    pub async fn partitions(
+        &self,
+        search: &Search,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<Row>, AccessError> {
+        let limit = limit.to_string();
+        let query = given(&[
+            ("category", search.category.as_deref()),
+            ("group", search.group.as_deref()),
+            ("key", search.key.as_deref()),
+            ("prefix", search.prefix.as_deref()),
+            ("status", search.status.map(Status::word)),
+            ("cursor", cursor),
+            ("limit", Some(&limit)),
+        ]);
         self.answer(self.at(Method::GET, &["partitions"], &query)?).await
     }
 

@@ -5,16 +5,11 @@ use keyrail_ordering::Member;
 use reqwest::Method;
 
 use super::super::wire::{HeadRequest, HeadsAnswer, MembersAnswer, OperationAnswer, OperationRequest, PausedAnswer};
-use super::Client;
+use super::{Client, given};
 use crate::access::AccessError;
 use crate::service::{
     AuditView, DeadLetterView, HaltedRow, HeadView, Page, PausedView, RecordFrom, Recording, WhoAndWhy,
 };
-
-/// The parts of a query that are there.
-fn given<'a>(parts: &[(&'a str, Option<&'a str>)]) -> Vec<(&'a str, &'a str)> {
-    parts.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect()
-}
 
 impl Client {
     /// What a handler has on a key.

@@ -125,6 +125,7 @@ impl From<InspectError> for Failed {
     fn from(error: InspectError) -> Self {
         match error {
             InspectError::Broker(error) => error.into(),
+            InspectError::Usage(text) => Self::new(StatusCode::BAD_REQUEST, ErrorKind::Refused, text),
             _ => Self::new(StatusCode::NOT_FOUND, ErrorKind::Unknown, error.to_string()),
         }
     }

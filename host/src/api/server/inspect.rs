@@ -1,4 +1,4 @@
-//! Looking, over HTTP: partitions, state, what is registered, what is left to do.
+//! Looking, over HTTP: state, what is registered, what is left to do.
 
 use std::sync::Arc;
 
@@ -13,11 +13,10 @@ use keyrail_broker::Backlog;
 use super::super::wire::{ErrorKind, GroupPath, PageQuery};
 use super::openapi::is;
 use super::{Api, Failed, deploy};
-use crate::service::{self, CatalogView, Cursor, Page, Row};
+use crate::service::{self, CatalogView, Cursor, Page};
 
 pub(super) fn routes() -> ApiRouter<Arc<Api>> {
     ApiRouter::new()
-        .api_route("/v1/partitions", get_with(partitions, is("Who works on what: a page of partitions")))
         .api_route("/v1/states/{group}", get_with(states, is("What a handler keeps: a page of keys with their state")))
         .api_route("/v1/backlog", get_with(backlog, is("What is left to do in the whole fleet")))
         .api_route(
@@ -31,15 +30,6 @@ pub(super) fn routes() -> ApiRouter<Arc<Api>> {
                 is("Every handler that is registered or being deployed, with its revisions and hosts"),
             ),
         )
-}
-
-async fn partitions(
-    State(api): State<Arc<Api>>,
-    query: Result<Query<PageQuery>, QueryRejection>,
-) -> Result<Json<Page<Row>>, Failed> {
-    let Query(query) = query?;
-    let cursor = parsed(query.cursor.as_deref())?;
-    Ok(Json(api.service.partitions(query.category.as_deref(), cursor, api.page_max).await?))
 }
 
 async fn states(

@@ -10,13 +10,17 @@ mod deploy;
 mod events;
 mod failed;
 mod files;
+#[cfg(test)]
+mod fuzz_tests;
 mod gate;
 mod health;
 mod inspect;
 mod listener;
+mod live;
 mod metrics;
 mod openapi;
 mod operate;
+mod views;
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,6 +37,7 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::caller::{Allowed, Caller};
@@ -47,6 +52,7 @@ pub(super) use failed::Failed;
 use files::{FollowedTls, FollowedTokens, Follower};
 use gate::Gate;
 use listener::Listening;
+use live::Followers;
 
 /// How long requests under way may go on when the server stops.
 const STOP_GRACE: Duration = Duration::from_secs(1);
@@ -101,6 +107,8 @@ pub enum ServeError {
 pub struct Server {
     unix: Option<UnixServer>,
     tcp: Option<TcpServer>,
+    /// Ends those who follow what happens: they would follow for ever.
+    following: DropGuard,
 }
 
 struct UnixServer {
@@ -124,7 +132,8 @@ impl Server {
         config: &Config,
         health: Health,
     ) -> Result<Self, ServeError> {
-        let api = Arc::new(Api::new(service, config, health));
+        let stopping = CancellationToken::new();
+        let api = Arc::new(Api::new(service, config, health, stopping.clone()));
         let unix = match socket {
             Some(path) => Some(UnixServer::start(api.clone(), path, config).await?),
             None => None,
@@ -133,7 +142,7 @@ impl Server {
             Some(bound) => Some(TcpServer::start(api, bound, config).await?),
             None => None,
         };
-        Ok(Self { unix, tcp })
+        Ok(Self { unix, tcp, following: stopping.drop_guard() })
     }
 
     /// The Unix socket.
@@ -149,6 +158,7 @@ impl Server {
 
     /// Takes nothing new, lets requests under way end for a moment, and removes the socket.
     pub async fn stop(self) {
+        drop(self.following);
         let unix = async {
             if let Some(mut unix) = self.unix {
                 drop(unix.stop.take());
@@ -219,6 +229,7 @@ pub(super) struct Api {
     pub(super) publishes: Semaphore,
     pub(super) line_max_bytes: usize,
     health: Health,
+    followers: Followers,
     page_max: usize,
     events: Semaphore,
     events_wait: Duration,
@@ -226,13 +237,14 @@ pub(super) struct Api {
 }
 
 impl Api {
-    fn new(service: Service, config: &Config, health: Health) -> Self {
+    fn new(service: Service, config: &Config, health: Health, stopping: CancellationToken) -> Self {
         Self {
             line_max_bytes: service.line_max_bytes(),
             service,
             publishes: Semaphore::new(config.api.publishes_max),
             health,
             page_max: config.api.page_max,
+            followers: Followers::new(config.api.followers_max, config.api.follower_queue_max_bytes, stopping),
             events: Semaphore::new(config.http.events_requests_max),
             events_wait: Duration::from_millis(config.http.events_wait_ms),
             events_max: config.http.events_max,
@@ -249,12 +261,14 @@ fn router(api: Arc<Api>, config: &Config, gate: Option<Arc<Gate>>) -> Router {
     };
     let streaming = ApiRouter::new().route("/v1/publish", post(publishing::publish).layer(DefaultBodyLimit::disable()));
     let deploying = deploy::routes(config.api.module_max_bytes);
+    let reading = inspect::routes().merge(operate::reading()).merge(views::routes());
+    let reading = reading.merge(live::routes()).merge(metrics::routes());
     let routes = ApiRouter::new()
         .merge(health::routes())
         .merge(dashboard::routes())
         .merge(for_role(Role::Publish, streaming))
         .merge(held(for_role(Role::Publish, events::routes(config.http.events_max_bytes))))
-        .merge(held(for_role(Role::Read, inspect::routes().merge(operate::reading()).merge(metrics::routes()))))
+        .merge(held(for_role(Role::Read, reading)))
         .merge(held(for_role(Role::Operate, operate::acting())))
         .merge(held(for_role(Role::Deploy, deploying)));
     openapi::documented(routes)

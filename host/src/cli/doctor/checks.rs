@@ -9,11 +9,18 @@ use keyrail_ordering::HeldState;
 use tokio::net::UnixStream;
 
 use super::super::numbers::{count, grouped};
-use super::Finding;
+use super::{Finding, fleet};
 
 /// Everything after the configuration.
 pub(super) async fn all(config: &Config) -> Vec<Finding> {
     let mut findings = broker(config).await;
+    if let BrokerAddress::Embedded(path) = &config.broker
+        && std::fs::metadata(path).is_ok_and(|file| file.len() == 0)
+    {
+        // Opening it would make a store of it.
+        findings.push(Finding::ok("broker", "nothing is in it yet"));
+        return findings;
+    }
     let access = match access::open(config, Need::Existing).await {
         Ok(access) => access,
         Err(error) => {
@@ -29,6 +36,7 @@ pub(super) async fn all(config: &Config) -> Vec<Finding> {
     findings.push(catalog(&access).await);
     findings.push(members(&access).await);
     findings.push(served(&access).await);
+    findings.extend(fleet::all(&access).await);
     findings.push(halted(&access).await);
     findings.push(paused(&access).await);
     findings.push(outbox(&access).await);
@@ -70,7 +78,7 @@ async fn socket(path: &Path, must_answer: bool) -> Finding {
     }
 }
 
-fn unusable(check: &str, error: &AccessError) -> Finding {
+pub(super) fn unusable(check: &str, error: &AccessError) -> Finding {
     Finding::failed(check, error.to_string(), "change what the error names, then keyrail doctor again")
 }
 

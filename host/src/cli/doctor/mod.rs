@@ -1,6 +1,8 @@
 //! `keyrail doctor`: every check of a start, with its outcome and what to change.
 
 mod checks;
+mod fleet;
+mod http;
 
 use std::io::{self, Write};
 
@@ -72,6 +74,7 @@ impl From<Check> for Finding {
 
 pub(crate) async fn run(args: Args, config: &Config, origins: &[String]) -> Result<Exit> {
     let mut findings = vec![Finding::ok("configuration", format!("loads; {}", layers(origins)))];
+    findings.extend(http::all(&config.http));
     findings.extend(checks::all(config).await);
     finish(&args, &findings)
 }

@@ -18,7 +18,7 @@ impl EntryName {
     }
 
     /// The same; `with_category` for partitions over several categories.
-    pub(super) fn in_stream(stream: &StreamId, with_category: bool, id: EntryId) -> Self {
+    pub(in crate::service) fn in_stream(stream: &StreamId, with_category: bool, id: EntryId) -> Self {
         Self(format!("{}{id}", stream.prefix(with_category)))
     }
 

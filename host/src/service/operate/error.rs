@@ -28,6 +28,7 @@ impl From<InspectError> for OperationError {
     fn from(error: InspectError) -> Self {
         match error {
             InspectError::Broker(error) => Self::Broker(error),
+            InspectError::Usage(text) => Self::Usage(text),
             InspectError::UnknownCategory { .. } | InspectError::UnknownGroup { .. } => {
                 Self::Unknown(error.to_string())
             }

@@ -7,7 +7,7 @@ use super::super::InspectError;
 use super::OperationError;
 
 /// The category of this name.
-pub(super) fn category(catalog: &Catalog, name: &str) -> Result<CategoryName, OperationError> {
+pub(in crate::service) fn category(catalog: &Catalog, name: &str) -> Result<CategoryName, OperationError> {
     let known = catalog.categories.keys().find(|known| known.as_str() == name).cloned();
     known.ok_or_else(|| {
         let known = catalog.categories.keys().map(ToString::to_string).collect();
@@ -30,7 +30,7 @@ pub(super) fn key(catalog: &Catalog, text: &str) -> Result<Key, OperationError> 
 }
 
 /// The key of a category, or none for all of it.
-pub(super) fn place(
+pub(in crate::service) fn place(
     catalog: &Catalog,
     category_name: &str,
     key_text: Option<&str>,

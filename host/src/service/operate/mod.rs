@@ -19,7 +19,7 @@ pub use views::{
     AuditView, ContentView, DeadLetterView, EventView, HaltedRow, HeadView, NextTry, PausedView, WhoAndWhy,
 };
 
-pub(super) use views::timestamp;
+pub(super) use views::{headers, timestamp};
 
 use keyrail_broker::By;
 

@@ -250,7 +250,7 @@ pub(super) fn dead_letter_view(catalog: &Catalog, letter: &DeadLetter) -> DeadLe
     }
 }
 
-fn headers(headers: &[(String, String)]) -> rows::Values {
+pub(in crate::service) fn headers(headers: &[(String, String)]) -> rows::Values {
     let quoted = |value: &String| serde_json::value::to_raw_value(value).unwrap_or_default();
     rows::Values(headers.iter().map(|(name, value)| (name.clone(), quoted(value))).collect())
 }

@@ -1,8 +1,11 @@
 //! What only looks: the catalog, and rows for operators.
 
 use async_trait::async_trait;
-use keyrail_broker::{Backlog, CatalogStore, Error, Inspect, PartitionRow, ReadySource, Snapshot, StateRow};
-use keyrail_ordering::{Capabilities, Catalog, EntryId, PartitionId, StreamId};
+use keyrail_broker::{
+    Backlog, CatalogStore, Error, Inspect, Lag, PartitionRow, ReadFrom, Reading, ReadySource, Rows, Snapshot, StateRow,
+    Wanted,
+};
+use keyrail_ordering::{Capabilities, Catalog, CategoryName, EntryId, Key, PartitionId, StreamId};
 
 use super::FaultyBroker;
 
@@ -25,22 +28,17 @@ impl CatalogStore for FaultyBroker {
 
 #[async_trait]
 impl Inspect for FaultyBroker {
-    async fn partitions(
-        &self,
-        source: &ReadySource,
-        cursor: u64,
-        limit: usize,
-    ) -> Result<(Vec<PartitionRow>, Option<u64>), Error> {
-        self.link.look("partitions").await?;
-        self.truth().store().partitions(source, cursor, limit).await
+    async fn find(&self, source: &ReadySource, wanted: &Wanted, cursor: u64, limit: usize) -> Rows<PartitionRow> {
+        self.link.look("find").await?;
+        self.truth().store().find(source, wanted, cursor, limit).await
     }
 
-    async fn states(
-        &self,
-        source: &ReadySource,
-        cursor: u64,
-        limit: usize,
-    ) -> Result<(Vec<StateRow>, Option<u64>), Error> {
+    async fn waiting_keys(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<Key> {
+        self.link.look("waiting_keys").await?;
+        self.truth().store().waiting_keys(source, cursor, limit).await
+    }
+
+    async fn states(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<StateRow> {
         self.link.look("states").await?;
         self.truth().store().states(source, cursor, limit).await
     }
@@ -53,6 +51,26 @@ impl Inspect for FaultyBroker {
     ) -> Result<Snapshot, Error> {
         self.link.look("snapshot").await?;
         self.truth().store().snapshot(partition, from, limit).await
+    }
+
+    async fn read_streams(&self, streams: &[(StreamId, ReadFrom)], limit: usize) -> Result<Reading, Error> {
+        self.link.look("read_streams").await?;
+        self.truth().store().read_streams(streams, limit).await
+    }
+
+    async fn lag(&self, source: &ReadySource, sample_max: usize) -> Result<Lag, Error> {
+        self.link.look("lag").await?;
+        self.truth().store().lag(source, sample_max).await
+    }
+
+    async fn published(&self, categories: &[CategoryName]) -> Result<Vec<Option<u64>>, Error> {
+        self.link.look("published").await?;
+        self.truth().store().published(categories).await
+    }
+
+    async fn live_keys(&self, category: &CategoryName) -> Result<u64, Error> {
+        self.link.look("live_keys").await?;
+        self.truth().store().live_keys(category).await
     }
 
     async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error> {

@@ -17,7 +17,7 @@ use crate::{AcquireError, Bell, FencedError, Publication, ReadySource};
 const CATEGORIES: [&str; 3] = ["order", "payment", "shipment"];
 
 /// With `saga`, which correlates all three by `client`, and `billing`, which handles `order` alone.
-async fn begin(subject: Subject) -> Story {
+pub(super) async fn begin(subject: Subject) -> Story {
     let story = Story::begin(subject).await;
     let field = |name: &str| Field { name: name.into(), kind: FieldType::Text, required: true };
     let message = MessageName::parse("OrderPlaced").unwrap();
@@ -46,16 +46,16 @@ async fn begin(subject: Subject) -> Story {
     story
 }
 
-fn saga(value: &str) -> Arc<PartitionSpec> {
+pub(super) fn saga(value: &str) -> Arc<PartitionSpec> {
     let categories: Vec<CategoryName> = CATEGORIES.iter().map(|name| category(name)).collect();
     Arc::new(PartitionSpec::of_correlation(group("saga"), &categories, key(value)))
 }
 
-fn source() -> ReadySource {
+pub(super) fn source() -> ReadySource {
     ReadySource::ProcessManager { group: group("saga") }
 }
 
-async fn publish(story: &Story, lane: Lane, category_name: &str, value: &str, ids: &[&str]) {
+pub(super) async fn publish(story: &Story, lane: Lane, category_name: &str, value: &str, ids: &[&str]) {
     for id in ids {
         let event: Event = event(category_name, value, id);
         story.publish_one(Publication { event, lane, ..publication(value, id) }).await.unwrap();

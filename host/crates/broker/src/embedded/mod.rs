@@ -19,8 +19,10 @@ mod diagnose;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod faults;
+mod find;
 mod housekeeping;
 mod inspect;
+mod lag;
 mod leases;
 mod letters;
 mod live;

@@ -77,6 +77,7 @@ pub(super) fn append(
     record.next += 1;
     streams::put(&mut tables.streams, &stream, record)?;
     entries::put(&mut tables.entries, &stream, id, event, wall_ms)?;
+    batch.memory.counters.published(&event.category);
     if dedupe_window_ms > 0 {
         seen::put(&mut tables.seen, &event.category, &event.id, id, wall_ms.saturating_add(dedupe_window_ms))?;
         batch.memory.hand.advance(&mut tables.seen, wall_ms)?;

@@ -41,6 +41,7 @@ pub(super) struct Tables<'txn> {
     pub(super) catalog: Table<'txn, &'static str, Bytes>,
     pub(super) counters: Table<'txn, &'static str, u64>,
     pub(super) ready_counts: Table<'txn, (&'static str, &'static str), u64>,
+    pub(super) published_counts: Table<'txn, &'static str, u64>,
 }
 
 impl<'txn> Tables<'txn> {
@@ -74,6 +75,7 @@ impl<'txn> Tables<'txn> {
             catalog: txn.open_table(catalog::TABLE).map_err(storage)?,
             counters: txn.open_table(counters::TABLE).map_err(storage)?,
             ready_counts: txn.open_table(counters::READY).map_err(storage)?,
+            published_counts: txn.open_table(counters::PUBLISHED).map_err(storage)?,
         })
     }
 }
@@ -92,6 +94,7 @@ impl Memory {
         let counters = Counters::load(
             &txn.open_table(counters::TABLE).map_err(storage)?,
             &txn.open_table(counters::READY).map_err(storage)?,
+            &txn.open_table(counters::PUBLISHED).map_err(storage)?,
         )?;
         let (catalog, _) = catalog::get(&txn.open_table(catalog::TABLE).map_err(storage)?)?;
         let paused = PausedSet::load(&txn.open_table(paused::TABLE).map_err(storage)?)?;
@@ -134,7 +137,7 @@ fn open_seldom_written(txn: &WriteTransaction) -> Result<(), Error> {
 
 /// Releases before the audit gave halts no number.
 fn number_halts(tables: &mut Tables<'_>) -> Result<(), Error> {
-    let mut counters = Counters::load(&tables.counters, &tables.ready_counts)?;
+    let mut counters = Counters::load(&tables.counters, &tables.ready_counts, &tables.published_counts)?;
     HaltOrder::open(tables.txn)?.number_all(&tables.halts, &mut counters)?;
-    counters.write(&mut tables.counters, &mut tables.ready_counts)
+    counters.write(&mut tables.counters, &mut tables.ready_counts, &mut tables.published_counts)
 }

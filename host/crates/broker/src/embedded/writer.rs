@@ -300,7 +300,7 @@ fn transact(
         txn.abort().map_err(storage)?;
         return Ok(bells);
     }
-    memory.counters.write(&mut tables.counters, &mut tables.ready_counts)?;
+    memory.counters.write(&mut tables.counters, &mut tables.ready_counts, &mut tables.published_counts)?;
     drop(tables);
     txn.commit().map_err(storage)?;
     Ok(bells)

@@ -11,6 +11,8 @@ use super::functions::{self, Call};
 use crate::{Check, CheckOutcome, Error};
 
 const VERSION_MIN: u32 = 7;
+/// A server that is fuller than this deserves a look.
+const MEMORY_WARN_PERCENT: u64 = 80;
 
 /// What was found so far, and the first failure, after which no more can be found.
 #[derive(Default)]
@@ -165,7 +167,25 @@ fn info(text: &str, address: &str) -> Vec<Check> {
     } else {
         Check::passed("persistence", "an append-only file is written")
     };
-    vec![version, mode, role, eviction, persistence]
+    vec![version, mode, role, eviction, memory(field("used_memory"), field("maxmemory")), persistence]
+}
+
+/// How much of the server's memory limit is used.
+fn memory(used: &str, limit: &str) -> Check {
+    const NAME: &str = "memory";
+    let (used, limit): (u64, u64) = (used.parse().unwrap_or(0), limit.parse().unwrap_or(0));
+    let megabytes = |bytes: u64| bytes >> 20;
+    if limit == 0 {
+        return Check::passed(NAME, format!("{} MB used, without a limit", megabytes(used)));
+    }
+    let percent = (u128::from(used) * 100 / u128::from(limit)) as u64;
+    let says = format!("{} of {} MB used ({percent} %)", megabytes(used), megabytes(limit));
+    if percent >= MEMORY_WARN_PERCENT {
+        let says =
+            format!("{says}: once it is full nothing can be published; raise maxmemory, or let handlers catch up");
+        return Check::warned(NAME, says);
+    }
+    Check::passed(NAME, says)
 }
 
 async fn permissions(connection: &Connection) -> Result<(), Error> {
@@ -230,5 +250,9 @@ mod tests {
             .map(|check| check.name)
             .collect();
         assert_eq!(warned, ["eviction", "persistence"]);
+        let full = memory("850000000", "1000000000");
+        assert!(full.outcome == CheckOutcome::Warned && full.says.contains("85 %"), "{full:?}");
+        assert_eq!(memory("850000000", "0").outcome, CheckOutcome::Passed);
+        assert_eq!(memory("1000", "1000000000").outcome, CheckOutcome::Passed);
     }
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use keyrail_ordering::{CategoryName, Key, Lane, Role, StreamId};
 
 use super::answer::{self, Answer};
+use super::find::Scan;
 use super::functions::Call;
 use super::{RedisBroker, keyspace};
 use crate::{Error, Housekeeping, IdleStream};
@@ -26,7 +27,8 @@ impl Housekeeping for RedisBroker {
         limit: usize,
     ) -> Result<(Vec<IdleStream>, Option<u64>), Error> {
         let index = keyspace::index(category);
-        let (fields, next) = self.scan("HSCAN", &index, cursor, limit.clamp(1, PAGE_MAX)).await?;
+        let limit = limit.clamp(1, PAGE_MAX);
+        let (fields, next) = self.scan(Scan::Fields, &index, "", cursor, limit, limit).await?;
         let rules = self.rules();
         // A lane is looked at with its key; no name at all is the one stream of a category without keys.
         let wanted = |field: &&String| field.is_empty() || keyspace::stored_key(field, &rules).is_some();
@@ -99,7 +101,7 @@ impl Housekeeping for RedisBroker {
         let (index, rules) = (keyspace::index(category), self.rules());
         let (mut live, mut cursor) = (0, Some(0));
         while let Some(at) = cursor {
-            let (fields, next) = self.scan("HSCAN", &index, at, COUNT_PAGE).await?;
+            let (fields, next) = self.scan(Scan::Fields, &index, "", at, COUNT_PAGE, COUNT_PAGE).await?;
             live += fields.iter().filter(|field| keyspace::stored_key(field, &rules).is_some()).count() as u64;
             cursor = next;
         }

@@ -1,58 +1,42 @@
 //! Looking without touching.
 
 use async_trait::async_trait;
-use keyrail_ordering::{
-    Catalog, CategoryName, EntryId, EntryRef, Generation, Key, KeyRules, Lane, OwnerId, PartitionId, Scope, StreamId,
-};
+use keyrail_ordering::{CategoryName, EntryId, Key, PartitionId, StreamId};
 use redis::Value;
 
-use super::RedisBroker;
 use super::answer::{self, Answer};
-use super::decode;
-use super::functions::Call;
-use super::keyspace::{self, Listing, Name, Part};
-use crate::{Backlog, Error, Inspect, PartitionRow, ReadySource, Snapshot, StateRow, VersionSince, wire};
-
-/// Rows of one page; a page may hold a few more, since the server scans whole buckets.
-const PAGE_MAX: usize = 200;
-/// In a cursor: the server's own cursor below, how many of its answer were shown already above.
-const SCAN_BITS: u32 = 40;
-const SCAN_PART: u64 = (1 << SCAN_BITS) - 1;
-/// In a cursor: the part of a process manager's list that comes from its ready set, by rank.
-const READY_PART: u64 = 1 << 63;
+use super::find::{PAGE_MAX, Scan};
+use super::keyspace::{self, Listing, Part};
+use super::rows::partition_of;
+use super::{READ_MAX, RedisBroker, decode};
+use crate::{
+    Backlog, Error, Inspect, Lag, PartitionRow, ReadFrom, Reading, ReadySource, Rows, Snapshot, StateRow, Wanted,
+};
 
 #[async_trait]
 impl Inspect for RedisBroker {
-    async fn partitions(
-        &self,
-        source: &ReadySource,
-        cursor: u64,
-        limit: usize,
-    ) -> Result<(Vec<PartitionRow>, Option<u64>), Error> {
-        let limit = limit.clamp(1, PAGE_MAX);
-        let category = match source {
-            ReadySource::Category { category, .. } => category,
-            ReadySource::ProcessManager { .. } => return self.correlations(source, cursor, limit).await,
-            ReadySource::Shared { .. } => return Ok((vec![], None)),
-        };
-        let (fields, next) = self.scan("HSCAN", &keyspace::index(category), cursor, limit).await?;
-        let rules = self.rules();
-        let keys = fields.iter().filter_map(|field| keyspace::stored_key(field, &rules)).collect();
-        let rows = self.rows(source, keys, std::slice::from_ref(category)).await?;
-        Ok((rows.into_iter().map(|(row, _)| row).collect(), next))
+    async fn find(&self, source: &ReadySource, wanted: &Wanted, cursor: u64, limit: usize) -> Rows<PartitionRow> {
+        self.find_partitions(source, wanted, cursor, limit).await
     }
 
-    async fn states(
-        &self,
-        source: &ReadySource,
-        cursor: u64,
-        limit: usize,
-    ) -> Result<(Vec<StateRow>, Option<u64>), Error> {
+    async fn waiting_keys(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<Key> {
+        if matches!(source, ReadySource::Shared { .. }) {
+            return Ok((vec![], None));
+        }
+        let list = keyspace::listing(source, Listing::Ready);
+        let limit = limit.clamp(1, READ_MAX);
+        let (members, next) = self.scan(Scan::Ranked, &list, "", cursor, limit, limit).await?;
+        let rules = self.rules();
+        Ok((members.iter().filter_map(|member| keyspace::stored_key(member, &rules)).collect(), next))
+    }
+
+    async fn states(&self, source: &ReadySource, cursor: u64, limit: usize) -> Rows<StateRow> {
         if matches!(source, ReadySource::Shared { .. }) {
             return Ok((vec![], None));
         }
         let list = keyspace::listing(source, Listing::States);
-        let (members, next) = self.scan("SSCAN", &list, cursor, limit.clamp(1, PAGE_MAX)).await?;
+        let limit = limit.clamp(1, PAGE_MAX);
+        let (members, next) = self.scan(Scan::Set, &list, "", cursor, limit, limit).await?;
         let rules = self.rules();
         let keys: Vec<Key> = members.iter().filter_map(|member| keyspace::stored_key(member, &rules)).collect();
         let mut reads = redis::pipe();
@@ -101,6 +85,35 @@ impl Inspect for RedisBroker {
         Ok(Snapshot { state, entries })
     }
 
+    async fn read_streams(&self, streams: &[(StreamId, ReadFrom)], limit: usize) -> Result<Reading, Error> {
+        let rules = self.rules();
+        let limit = limit.clamp(1, READ_MAX);
+        let mut reads = redis::pipe();
+        reads.cmd("TIME");
+        for (stream, from) in streams {
+            let name = keyspace::stream(stream, &rules);
+            match from {
+                ReadFrom::After(id) => reads.cmd("XRANGE").arg(name).arg(format!("({id}")).arg("+"),
+                ReadFrom::Since(_) => reads.cmd("XREVRANGE").arg(name).arg("+").arg("-"),
+            };
+            reads.arg("COUNT").arg(limit);
+        }
+        let mut answers = self.connection.call_all(&reads, 1 + streams.len()).await?.into_iter();
+        let mut time = Answer::of(answers.next().unwrap_or(Value::Nil))?;
+        let at_ms = time.number()? * 1_000 + time.number()? / 1_000;
+        let mut entries = Vec::with_capacity(streams.len());
+        for ((stream, from), answer) in streams.iter().zip(answers) {
+            let mut of_stream = vec![];
+            decode::entries_into(&mut of_stream, Answer::of(answer)?, stream)?;
+            if let ReadFrom::Since(ms) = from {
+                of_stream.retain(|entry| entry.recorded_at_ms >= *ms);
+                of_stream.reverse();
+            }
+            entries.push(of_stream);
+        }
+        Ok(Reading { at_ms, entries })
+    }
+
     async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error> {
         let mut reads = redis::pipe();
         reads.cmd("XLEN").arg(keyspace::OUTBOX).cmd("XLEN").arg(keyspace::ABANDONED);
@@ -116,161 +129,33 @@ impl Inspect for RedisBroker {
             backlog.halted += pair[1];
         }
         for source in sources {
-            if let ReadySource::Shared { category, .. } = source {
-                backlog.ready += self.unsettled(source, category).await?;
+            if matches!(source, ReadySource::Shared { .. }) {
+                backlog.ready += self.lag(source, 0).await?.events;
             }
         }
         Ok(backlog)
     }
-}
 
-impl RedisBroker {
-    /// What a group has not settled of a category that is not partitioned: its waiting entries as a row counts them.
-    async fn unsettled(&self, source: &ReadySource, category: &CategoryName) -> Result<u64, Error> {
-        let stream = StreamId { category: category.clone(), key: None, lane: Lane::Primary };
-        let mut call = Call::new("keyrail_3_rows", 0);
-        call.arg(keyspace::collection(source))
-            .arg(source.group().as_str())
-            .arg(1)
-            .arg("")
-            .arg(keyspace::stream(&stream, &self.rules()));
-        let mut row = Answer::of(self.call(&call).await?)?.list()?;
-        row.value()?;
-        row.value()?;
-        row.number()
+    async fn lag(&self, source: &ReadySource, sample_max: usize) -> Result<Lag, Error> {
+        self.lag_of(source, sample_max).await
     }
 
-    /// One page of the members of a set, or of the fields of a hash (`HSCAN`, without their values).
-    pub(super) async fn scan(
-        &self,
-        command: &str,
-        name: &str,
-        cursor: u64,
-        limit: usize,
-    ) -> Result<(Vec<String>, Option<u64>), Error> {
-        let (at, skip) = (cursor & SCAN_PART, (cursor & !READY_PART) >> SCAN_BITS);
-        let answer = self.connection.call(redis::cmd(command).arg(name).arg(at).arg("COUNT").arg(limit)).await?;
-        let mut answer = Answer::of(answer)?;
-        let next = answer.number()?;
-        let mut list = answer.list()?;
-        let mut texts = Vec::with_capacity(list.len());
-        while !list.is_empty() {
-            texts.push(list.text()?);
-            if command == "HSCAN" {
-                list.value()?;
-            }
-        }
-        // The server answers with a whole small collection, whatever the count.
-        let rest = texts.len().saturating_sub(skip as usize);
-        let page: Vec<String> = texts.into_iter().skip(skip as usize).take(limit).collect();
-        if rest > limit {
-            return Ok((page, Some(at | ((skip + limit as u64) << SCAN_BITS))));
-        }
-        Ok((page, (next != 0).then_some(next)))
-    }
-
-    /// A process manager's correlation values: those that had an owner, then those that are ready and had none yet.
-    async fn correlations(
-        &self,
-        source: &ReadySource,
-        cursor: u64,
-        limit: usize,
-    ) -> Result<(Vec<PartitionRow>, Option<u64>), Error> {
-        let (catalog, _): (Catalog, u64) = self.read_catalog().await?;
-        let handler = catalog.handlers.get(source.group());
-        let categories: Vec<CategoryName> =
-            handler.map(|handler| handler.metadata.categories().into_iter().cloned().collect()).unwrap_or_default();
-        let rules = self.rules();
-        if cursor & READY_PART == 0 {
-            let owners = keyspace::listing(source, Listing::Owners);
-            let (fields, next) = self.scan("HSCAN", &owners, cursor, limit).await?;
-            let keys = fields.iter().filter_map(|field| keyspace::stored_key(field, &rules)).collect();
-            let rows = self.rows(source, keys, &categories).await?;
-            return Ok((rows.into_iter().map(|(row, _)| row).collect(), next.or(Some(READY_PART))));
-        }
-        let rank = cursor & !READY_PART;
-        let ready = keyspace::listing(source, Listing::Ready);
-        let to = rank + limit as u64 - 1;
-        let mut listed = Answer::of(self.connection.call(redis::cmd("ZRANGE").arg(ready).arg(rank).arg(to)).await?)?;
-        let full = listed.len() == limit;
-        let mut keys = vec![];
-        while !listed.is_empty() {
-            keys.extend(keyspace::stored_key(&listed.text()?, &rules));
-        }
-        let rows = self.rows(source, keys, &categories).await?;
-        let rows = rows.into_iter().filter(|(_, had_owner)| !had_owner).map(|(row, _)| row).collect();
-        Ok((rows, full.then_some((to + 1) | READY_PART)))
-    }
-
-    /// Rows of these keys, each with whether it ever had an owner. A key's streams are its two lanes; a
-    /// correlation's are the two of each category.
-    async fn rows(
-        &self,
-        source: &ReadySource,
-        keys: Vec<Key>,
-        categories: &[CategoryName],
-    ) -> Result<Vec<(PartitionRow, bool)>, Error> {
-        if keys.is_empty() {
+    async fn published(&self, categories: &[CategoryName]) -> Result<Vec<Option<u64>>, Error> {
+        if categories.is_empty() {
             return Ok(vec![]);
         }
-        let lanes = [Lane::Primary, Lane::Backfill];
-        let rules = self.rules();
-        let mut call = Call::new("keyrail_3_rows", 0);
-        call.arg(keyspace::collection(source)).arg(source.group().as_str()).arg(categories.len() * lanes.len());
-        for key in &keys {
-            call.arg(key.as_str());
-            for category in categories {
-                for lane in lanes {
-                    let id = StreamId { category: category.clone(), key: Some(key.clone()), lane };
-                    call.arg(keyspace::stream(&id, &rules));
-                }
-            }
+        let mut read = redis::cmd("HMGET");
+        read.arg(keyspace::PUBLISHED);
+        for category in categories {
+            read.arg(category.as_str());
         }
-        let mut answer = Answer::of(self.call(&call).await?)?;
-        keys.into_iter().map(|key| row(partition_of(source, key), answer.list()?, &rules)).collect()
+        let counts = Answer::of(self.connection.call(&read).await?)?.rest();
+        counts.map(|count| if count == Value::Nil { Ok(None) } else { answer::number(&count).map(Some) }).collect()
     }
-}
 
-/// One line of what `commit.lua` keeps.
-fn version_since(line: &str, rules: &KeyRules) -> Option<VersionSince> {
-    let (id, rest) = line.split_once('\t')?;
-    let (version, stream) = rest.split_once('\t')?;
-    let Name::Stream(stream) = keyspace::parse(stream, rules)? else { return None };
-    let id = id.parse().ok()?;
-    Some(VersionSince { from: EntryRef { stream, id }, version: version.into() })
-}
-
-fn row(partition: PartitionId, mut answer: Answer, rules: &KeyRules) -> Result<(PartitionRow, bool), Error> {
-    let last = answer::entry_id(&answer.text()?)?;
-    let settled = answer::entry_id(&answer.text()?)?;
-    let waiting = answer.number()?;
-    let lease = answer.text()?;
-    let last_owner = answer.text()?;
-    let attempts = answer.number()? as u32;
-    let record = answer.bytes()?;
-    let halted = if record.is_empty() { None } else { Some(wire::decode(&record)?) };
-    let versions = answer.text()?.lines().filter_map(|line| version_since(line, rules)).collect();
-    let owned = !lease.is_empty();
-    let holder = owner(if owned { &lease } else { &last_owner });
-    let (owner, generation) = holder.unzip();
-    let row = PartitionRow { partition, last, settled, waiting, owner, generation, owned, attempts, halted, versions };
-    Ok((row, !last_owner.is_empty()))
-}
-
-pub(super) fn owner(token: &str) -> Option<(OwnerId, Generation)> {
-    let (owner, generation) = token.rsplit_once(':')?;
-    let usable = !owner.is_empty() && !owner.contains(':');
-    usable.then_some(())?;
-    Some((OwnerId::new(owner), Generation(generation.parse().ok()?)))
-}
-
-pub(super) fn partition_of(source: &ReadySource, key: Key) -> PartitionId {
-    let scope = match source {
-        ReadySource::Category { category, .. } => Scope::Key { category: category.clone(), key },
-        ReadySource::ProcessManager { .. } => Scope::Correlation { value: key },
-        ReadySource::Shared { .. } => unreachable!("partitions and states answer before: it has no keys"),
-    };
-    PartitionId { group: source.group().clone(), scope }
+    async fn live_keys(&self, category: &CategoryName) -> Result<u64, Error> {
+        answer::number(&self.connection.call(redis::cmd("HLEN").arg(keyspace::index(category))).await?)
+    }
 }
 
 fn pairs(value: Value) -> Result<Vec<(String, bytes::Bytes)>, Error> {

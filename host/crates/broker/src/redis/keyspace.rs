@@ -29,6 +29,7 @@
 //! | `__module__:{hash}` | string | those bytes |
 //! | `__audit__` | stream | what operators did; the last 10,000 |
 //! | `__paused__` | set | the categories that have a `__paused__` hash |
+//! | `__published__` | hash | category → events that it was given, since the first release that counts; only ever grows |
 //!
 //! A scope is what a partition spans, `order:client-123` or `__pm__:{correlation}`; a collection is `order` or `__pm__`.
 
@@ -56,6 +57,8 @@ pub const MODULES: &str = "__modules__";
 pub const AUDIT: &str = "__audit__";
 /// The categories in which anything is paused.
 pub const PAUSED_CATEGORIES: &str = "__paused__";
+/// How many events each category was given.
+pub const PUBLISHED: &str = "__published__";
 
 const DLQ_WORD: &str = "dlq";
 

@@ -8,9 +8,10 @@ use redis::Value;
 
 use super::answer::{self, Answer, Status};
 use super::decode;
+use super::find::Scan;
 use super::functions::Call;
-use super::inspect::{owner, partition_of};
 use super::keyspace::{self, Listing};
+use super::rows::{owner, partition_of};
 use super::{RedisBroker, pausing};
 use crate::{
     AuditRow, By, DeadLetter, Error, Head, HeadAction, Operate, OperateError, Paused, ReadySource, Rows, wire,
@@ -82,7 +83,8 @@ impl Operate for RedisBroker {
             return Ok((vec![], None));
         }
         let list = keyspace::listing(source, Listing::Halted);
-        let (members, next) = self.scan("SSCAN", &list, cursor, limit.clamp(1, PAGE_MAX)).await?;
+        let limit = limit.clamp(1, PAGE_MAX);
+        let (members, next) = self.scan(Scan::Set, &list, "", cursor, limit, limit).await?;
         let rules = self.rules();
         let keys: Vec<Key> = members.iter().filter_map(|member| keyspace::stored_key(member, &rules)).collect();
         let partitions: Vec<_> = keys.into_iter().map(|key| partition_of(source, key)).collect();

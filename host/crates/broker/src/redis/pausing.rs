@@ -7,6 +7,7 @@ use keyrail_ordering::{CategoryName, Key, KeyRules, Role};
 use redis::Value;
 
 use super::answer::Answer;
+use super::find::Scan;
 use super::functions::Call;
 use super::keyspace::{self, Listing};
 use super::operate::place;
@@ -64,7 +65,7 @@ impl RedisBroker {
             let owners = keyspace::listing(&source, Listing::Owners);
             let mut cursor = Some(0);
             while let Some(at) = cursor {
-                let (keys, next) = self.scan("HSCAN", &owners, at, EVICT_MAX).await?;
+                let (keys, next) = self.scan(Scan::Fields, &owners, "", at, EVICT_MAX, EVICT_MAX).await?;
                 self.evict_keys(&source, &reads, &keys).await?;
                 cursor = next;
             }

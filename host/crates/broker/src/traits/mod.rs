@@ -1,9 +1,10 @@
 //! What a broker is to the engine. Each trait is one concern; [`Broker`] is all of them.
 //!
-//! Here is what an owner needs. [`operate`] is for operators, [`shared`] for categories that are not partitioned,
-//! [`members`] for who is there, [`modules`] for the components, [`housekeeping`] for what nobody waits for.
+//! Here is what an owner needs. [`inspect`] and [`operate`] are for operators, [`shared`] for categories that are not
+//! partitioned, [`members`] for who is there, [`modules`] for the components, [`housekeeping`] for what nobody waits for.
 
 pub(crate) mod housekeeping;
+pub(crate) mod inspect;
 pub(crate) mod members;
 pub(crate) mod modules;
 pub(crate) mod operate;
@@ -15,14 +16,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use keyrail_ordering::{
-    AttemptsRecord, Capabilities, Catalog, CategoryName, Effects, Entry, EntryId, EntryRef, Event, Generation,
-    GroupName, HaltRecord, Key, Lane, Lease, Member, OwnerId, PartitionId, PartitionSpec, Role, StreamId,
+    AttemptsRecord, Capabilities, Catalog, CategoryName, Effects, Entry, EntryId, EntryRef, Event, GroupName,
+    HaltRecord, Key, Lane, Lease, Member, OwnerId, PartitionSpec, Role, StreamId,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{AcquireError, Error, FencedError, PublishError};
 use housekeeping::Housekeeping;
+use inspect::Inspect;
 use members::Members;
 use modules::Modules;
 use operate::Operate;
@@ -313,104 +315,6 @@ pub trait Router: Send + Sync {
     /// Takes the oldest `max` records and publishes them in order, in one step: any number of routers keep the order of
     /// commit. `dedupe_window_ms` as in [`Publication`].
     async fn route(&self, max: usize, dedupe_window_ms: u64) -> Result<Routed, Error>;
-}
-
-/// One partition as an operator sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PartitionRow {
-    /// Which.
-    pub partition: PartitionId,
-    /// The last entry of its primary stream.
-    pub last: Option<EntryId>,
-    /// The last settled entry.
-    pub settled: Option<EntryId>,
-    /// Entries that are not settled.
-    pub waiting: u64,
-    /// Who owns it now, or owned it last.
-    pub owner: Option<OwnerId>,
-    /// At which generation.
-    pub generation: Option<Generation>,
-    /// Whether `owner` holds the lease now.
-    pub owned: bool,
-    /// Failed tries of the head.
-    pub attempts: u32,
-    /// Why it stands still, if it does.
-    pub halted: Option<HaltRecord>,
-    /// The versions that handled its events, oldest first; the last eight.
-    pub versions: Vec<VersionSince>,
-}
-
-/// From which entry on a version handled the events of a partition, until the next one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct VersionSince {
-    /// The first entry that it handled.
-    pub from: EntryRef,
-    /// The version.
-    pub version: String,
-}
-
-/// The state of one key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StateRow {
-    /// The category; none for a process manager.
-    pub category: Option<CategoryName>,
-    /// The key, or the correlation value.
-    pub key: Key,
-    /// Its values by name.
-    pub values: Vec<(String, Bytes)>,
-}
-
-/// A partition as it is now, for a trial of its handler elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Its state, by name.
-    pub state: Vec<(String, Bytes)>,
-    /// Entries that are kept of the streams that were asked for: settled ones too. In the order of the streams, then of ids.
-    pub entries: Vec<Arc<Entry>>,
-}
-
-/// What is left to do in the whole fleet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Backlog {
-    /// Partitions in the ready sets, those that are paused too; and unsettled entries of categories without partitions.
-    pub ready: u64,
-    /// Records in the outbox.
-    pub outbox: u64,
-    /// Outbox records that were abandoned.
-    pub abandoned: u64,
-    /// Partitions that stand still.
-    pub halted: u64,
-}
-
-/// Looking without touching. Pages: `cursor` 0 is the start; the answer's cursor is none at the end.
-#[async_trait]
-pub trait Inspect: Send + Sync {
-    /// Partitions of these groups on one category, in no promised order.
-    async fn partitions(
-        &self,
-        source: &ReadySource,
-        cursor: u64,
-        limit: usize,
-    ) -> Result<(Vec<PartitionRow>, Option<u64>), Error>;
-
-    /// State of a group's keys, in no promised order.
-    async fn states(
-        &self,
-        source: &ReadySource,
-        cursor: u64,
-        limit: usize,
-    ) -> Result<(Vec<StateRow>, Option<u64>), Error>;
-
-    /// A partition's state, and up to `limit` entries of each of these streams, from an id on: both as of one moment.
-    async fn snapshot(
-        &self,
-        partition: &PartitionId,
-        from: &[(StreamId, EntryId)],
-        limit: usize,
-    ) -> Result<Snapshot, Error>;
-
-    /// What is left to do for these sources. Of a category that is not partitioned, every unsettled entry counts as ready.
-    async fn backlog(&self, sources: &[ReadySource]) -> Result<Backlog, Error>;
 }
 
 /// A whole broker.

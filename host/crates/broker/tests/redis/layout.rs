@@ -55,6 +55,7 @@ async fn lua_and_rust_build_the_same_names() {
             keyspace::ABANDONED,
             keyspace::AUDIT,
             keyspace::PAUSED_CATEGORIES,
+            keyspace::PUBLISHED,
         ];
         assert_eq!(lua[20..], fixed);
     }

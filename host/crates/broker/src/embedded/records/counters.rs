@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use keyrail_ordering::CategoryName;
 use redb::{ReadableTable, Table, TableDefinition};
 
 use super::storage;
@@ -11,6 +12,8 @@ use crate::{Error, ReadySource};
 
 pub(in crate::embedded) const TABLE: TableDefinition<&str, u64> = TableDefinition::new("counters");
 pub(in crate::embedded) const READY: TableDefinition<(&str, &str), u64> = TableDefinition::new("ready_counts");
+/// How many events each category was given, since the first release that counts.
+pub(in crate::embedded) const PUBLISHED: TableDefinition<&str, u64> = TableDefinition::new("published_counts");
 
 /// The present layout of all tables. A change that an older release cannot read raises it.
 pub(in crate::embedded) const FORMAT: u64 = 1;
@@ -26,19 +29,21 @@ const DEAD: usize = 5;
 const AUDIT: usize = 6;
 const HALT: usize = 7;
 
-/// Numbers that only grow, and the sizes of the ready sets.
+/// Numbers that only grow, among them the events of each category, and the sizes of the ready sets.
 #[derive(Debug, Default)]
 pub(in crate::embedded) struct Counters {
     values: [u64; NAMES.len()],
     /// Which of `values` are not written yet.
     changed: [bool; NAMES.len()],
     ready: HashMap<ReadySource, (u64, bool)>,
+    published: HashMap<CategoryName, (u64, bool)>,
 }
 
 impl Counters {
     pub(in crate::embedded) fn load(
         table: &impl ReadableTable<&'static str, u64>,
         ready: &impl ReadableTable<(&'static str, &'static str), u64>,
+        published: &impl ReadableTable<&'static str, u64>,
     ) -> Result<Self, Error> {
         let mut counters = Self::default();
         for (value, name) in counters.values.iter_mut().zip(NAMES) {
@@ -48,6 +53,11 @@ impl Counters {
             let (at, count) = row.map_err(storage)?;
             let (group, category) = at.value();
             counters.ready.insert(super::parse_source(group, category)?, (count.value(), false));
+        }
+        for row in published.iter().map_err(storage)? {
+            let (category, count) = row.map_err(storage)?;
+            let category = CategoryName::parse(category.value()).map_err(super::corrupt)?;
+            counters.published.insert(category, (count.value(), false));
         }
         Ok(counters)
     }
@@ -90,6 +100,14 @@ impl Counters {
         self.next(HALT)
     }
 
+    pub(in crate::embedded) fn published(&mut self, category: &CategoryName) {
+        if let Some((count, changed)) = self.published.get_mut(category) {
+            (*count, *changed) = (*count + 1, true);
+        } else {
+            self.published.insert(category.clone(), (1, true));
+        }
+    }
+
     pub(in crate::embedded) fn ready_added(&mut self, source: &ReadySource) {
         let (count, changed) = self.ready.entry(source.clone()).or_default();
         *count += 1;
@@ -106,6 +124,7 @@ impl Counters {
         &mut self,
         table: &mut Table<&'static str, u64>,
         ready: &mut Table<(&'static str, &'static str), u64>,
+        published: &mut Table<&'static str, u64>,
     ) -> Result<(), Error> {
         for (index, name) in NAMES.iter().enumerate() {
             if std::mem::take(&mut self.changed[index]) {
@@ -115,6 +134,11 @@ impl Counters {
         for (source, (count, changed)) in &mut self.ready {
             if std::mem::take(changed) {
                 ready.insert(super::source_key(source), *count).map_err(storage)?;
+            }
+        }
+        for (category, (count, changed)) in &mut self.published {
+            if std::mem::take(changed) {
+                published.insert(category.as_str(), *count).map_err(storage)?;
             }
         }
         Ok(())

@@ -71,9 +71,7 @@ impl DeliveryTables<'_> {
 
     /// The lowest sequence of an epoch that is not settled.
     pub(in crate::embedded) fn lowest(&self, source: &SharedSource, epoch: u64) -> Result<Option<u64>, Error> {
-        let bounds = key(source, EntryId::new(epoch, 0))..=key(source, EntryId::new(epoch, u64::MAX));
-        let row = self.pending.range(bounds).map_err(storage)?.next().transpose().map_err(storage)?;
-        Ok(row.map(|(at, _)| at.value().3))
+        lowest(&self.pending, source, epoch)
     }
 
     /// The sequence of the first entry of this epoch that was never given out.
@@ -86,6 +84,17 @@ impl DeliveryTables<'_> {
         self.next.insert(at, (next.epoch, next.sequence)).map_err(storage)?;
         Ok(())
     }
+}
+
+/// As [`DeliveryTables::lowest`].
+pub(in crate::embedded) fn lowest(
+    table: &impl ReadableTable<DeliveryKey, &'static [u8]>,
+    source: &SharedSource,
+    epoch: u64,
+) -> Result<Option<u64>, Error> {
+    let bounds = key(source, EntryId::new(epoch, 0))..=key(source, EntryId::new(epoch, u64::MAX));
+    let row = table.range(bounds).map_err(storage)?.next().transpose().map_err(storage)?;
+    Ok(row.map(|(at, _)| at.value().3))
 }
 
 /// As [`DeliveryTables::next`].

@@ -149,6 +149,28 @@ pub(in crate::embedded) fn kept(
     Ok(entries)
 }
 
+/// The newest `max` entries that are there and were recorded at a time or later, lowest id first.
+pub(in crate::embedded) fn newest(
+    table: &impl ReadableTable<EntryKey, &'static [u8]>,
+    stream: &StreamId,
+    since_ms: u64,
+    max: usize,
+) -> Result<Vec<Arc<Entry>>, Error> {
+    let to = EntryId::new(u64::MAX, u64::MAX);
+    let mut entries = vec![];
+    for row in table.range(key(stream, EntryId::new(0, 0))..=key(stream, to)).map_err(storage)?.rev().take(max) {
+        let (at, value) = row.map_err(storage)?;
+        let (.., epoch, sequence) = at.value();
+        let entry = decode(stream, EntryId::new(epoch, sequence), value.value());
+        if entry.recorded_at_ms < since_ms {
+            break;
+        }
+        entries.push(Arc::new(entry));
+    }
+    entries.reverse();
+    Ok(entries)
+}
+
 /// One entry.
 pub(in crate::embedded) fn one(
     table: &impl ReadableTable<EntryKey, &'static [u8]>,

@@ -87,6 +87,14 @@ pub(in crate::embedded) fn rows<'a>(
     }))
 }
 
+/// How many streams a category has.
+pub(in crate::embedded) fn count(
+    table: &impl ReadableTable<IndexKey, IndexValue>,
+    category: &str,
+) -> Result<u64, Error> {
+    Ok(table.range((category, 0)..=(category, u64::MAX)).map_err(storage)?.count() as u64)
+}
+
 /// Up to `max` streams of a category from an epoch on: epoch, key, lane.
 pub(in crate::embedded) fn list(
     table: &impl ReadableTable<IndexKey, IndexValue>,

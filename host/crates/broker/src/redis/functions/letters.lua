@@ -68,6 +68,7 @@ local function keyrail_redrive(keys, args)
     type = args[8], version = args[9], headers = args[10], data = args[11],
   }, cache, now_ms())
   if status ~= PUBLISHED then return { REFUSED, value } end
+  count_published(cache)
   drop_letter(category, key, id)
   record('redrive', args[6], id, by)
   return { OK, value }

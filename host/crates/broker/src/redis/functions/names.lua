@@ -3,7 +3,7 @@
 local PM = '__pm__'
 local EPOCH, GENERATION, CATALOG = '__epoch__', '__generation__', '__catalog__'
 local OUTBOX, ABANDONED = '__outbox__', '__outbox_abandoned__'
-local AUDIT, PAUSED_CATEGORIES = '__audit__', '__paused__'
+local AUDIT, PAUSED_CATEGORIES, PUBLISHED_COUNTS = '__audit__', '__paused__', '__published__'
 -- Fields of `{category}:__groups__` that are no groups.
 local KEY_FIELD, BACKFILL = '__key_field__', '__backfill__'
 

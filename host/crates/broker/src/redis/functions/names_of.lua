@@ -16,7 +16,7 @@ local function keyrail_names(_, args)
     versions_name(collection, group),
     paused_name(collection),
     dlqs_name(collection), dlq_name(collection, key), dlq_name(collection, ''),
-    EPOCH, GENERATION, CATALOG, OUTBOX, ABANDONED, AUDIT, PAUSED_CATEGORIES,
+    EPOCH, GENERATION, CATALOG, OUTBOX, ABANDONED, AUDIT, PAUSED_CATEGORIES, PUBLISHED_COUNTS,
   }
 end
 

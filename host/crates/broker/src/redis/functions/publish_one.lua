@@ -28,7 +28,7 @@ local function category_of(category, cache)
   if #category > 64 or not string.find(category, '^[a-z][a-z0-9_.-]*$') then return nil, 'it is no category name' end
   local fields = redis.pcall('HGETALL', groups_name(category))
   if failure(fields) then return nil, failure(fields) end
-  known = { key_field = '', word = 'backfill', groups = {}, ready = {}, index = index_name(category) }
+  known = { key_field = '', word = 'backfill', groups = {}, ready = {}, index = index_name(category), count = 0 }
   for i = 1, #fields, 2 do
     if fields[i] == KEY_FIELD then
       known.key_field = fields[i + 1]
@@ -192,5 +192,14 @@ local function publish_one(event, cache, now)
   -- Without a key there is only "look", and no set that says who has been told.
   for i = 1, key == '' and #known.ready or 0 do redis.call('PUBLISH', known.ready[i], '') end
   if seen then redis.call('SET', seen, id, 'PX', text(math.min(event.window, WINDOW_MAX))) end
+  known.count = known.count + 1
   return PUBLISHED, id
+end
+
+-- Adds what a call published to the counts that are shown: one write a category, whatever the call holds. It comes last and
+-- may fail (somebody put another type there): the events are published all the same.
+local function count_published(cache)
+  for category, known in pairs(cache) do
+    if known.count > 0 then redis.pcall('HINCRBY', PUBLISHED_COUNTS, category, text(known.count)) end
+  end
 end

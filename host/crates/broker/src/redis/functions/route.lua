@@ -41,6 +41,7 @@ local function keyrail_route(keys, args)
     ids[i] = rows[i][1]
   end
   call_in_chunks({ 'XDEL', keys[1] }, ids, 1)
+  count_published(cache)
   return { published, redis.call('XLEN', keys[1]) > 0 and 1 or 0, abandoned }
 end
 

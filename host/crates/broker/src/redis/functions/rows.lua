@@ -9,24 +9,30 @@
 -- Entries after a group's last one, where the server cannot say.
 local COUNTED_MAX = 10000
 
-local function look(stream, group)
-  local last, settled, waiting = '', '', 0
-  if redis.call('TYPE', stream).ok ~= 'stream' then return last, settled, waiting end
-  local info = redis.call('XINFO', 'STREAM', stream)
-  for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' then last = info[i + 1] end
-  end
+-- How far a group has settled a stream that is there, '' for nothing, and how many entries it has not.
+local function standing(stream, group)
   local mine = group_info(stream, group)
-  if not mine then return last, settled, redis.call('XLEN', stream) end
-  settled = mine['last-delivered-id']
-  waiting = mine.lag or #redis.call('XRANGE', stream, '(' .. settled, '+', 'COUNT', COUNTED_MAX)
+  if not mine then return '', redis.call('XLEN', stream) end
+  local settled = mine['last-delivered-id']
+  local waiting = mine.lag or #redis.call('XRANGE', stream, '(' .. settled, '+', 'COUNT', COUNTED_MAX)
   if mine.pending > 0 then
     waiting = waiting + mine.pending
     local epoch, sequence = id_parts(redis.call('XPENDING', stream, group)[2])
     settled = sequence > 0 and text(epoch) .. '-' .. text(sequence - 1) or ''
   end
   if settled == '0-0' then settled = '' end
-  return last, settled, waiting
+  return settled, waiting
+end
+
+local function is_stream(name) return redis.call('TYPE', name).ok == 'stream' end
+
+local function look(stream, group)
+  if not is_stream(stream) then return '', '', 0 end
+  local last, info = '', redis.call('XINFO', 'STREAM', stream)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then last = info[i + 1] end
+  end
+  return last, standing(stream, group)
 end
 
 local function keyrail_rows(_, args)

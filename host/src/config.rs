@@ -13,6 +13,7 @@ mod layers;
 mod reference;
 mod runtime;
 mod sections;
+mod traces;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ pub use layers::{FILE_NAME, Layers, load, origins};
 pub use reference::{Setting, schema, settings};
 pub use runtime::{COMPILE_COMMAND, RuntimeConfig};
 pub use sections::{ApiConfig, LogConfig, LogFormat, ModulesConfig, PublishConfig, RedisConfig, RetentionConfig};
+pub use traces::TracesConfig;
 
 /// All settings of a host and of the command line.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +57,8 @@ pub struct Config {
     pub client: ClientConfig,
     /// What is logged.
     pub log: LogConfig,
+    /// Where traces go.
+    pub traces: TracesConfig,
 }
 
 impl Config {
@@ -70,6 +74,7 @@ impl Config {
         problems.extend(self.http.problems());
         problems.extend(self.client.problems());
         problems.extend(self.log.problems());
+        problems.extend(self.traces.problems());
         let call_max_ms = self.runtime.wall_max_ms.max(self.runtime.cpu_max_ms);
         if self.engine.worker_stall_max_ms <= call_max_ms {
             problems.push(format!(

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 pub mod chaos;
+pub mod collector;
 pub mod flights;
 pub mod host;
 pub mod http;

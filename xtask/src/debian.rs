@@ -22,6 +22,9 @@ pub(crate) const REDIS: Program =
 pub(crate) const CHROMIUM: Program =
     Program { name: "chromium", package: "chromium", or: "install Chromium, and name its program in KEYRAIL_CHROMIUM" };
 
+/// What alert rules are checked with.
+pub(crate) const PROMTOOL: Program = Program { name: "promtool", package: "prometheus", or: "install Prometheus" };
+
 impl Program {
     /// Makes sure that it can be started, installing it where that is possible.
     pub(crate) fn ensure(&self, task: &str) -> Result<()> {
@@ -50,6 +53,10 @@ impl Program {
     fn version(&self) -> Option<String> {
         let output = Command::new(self.name).arg("--version").stdin(Stdio::null()).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.split(" sha").next().unwrap_or_default().trim().to_string())
+        output
+            .status
+            .success()
+            .then(|| text.lines().next()?.split(" sha").next().map(|version| version.trim().to_string()))
+            .flatten()
     }
 }

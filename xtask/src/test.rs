@@ -7,6 +7,7 @@ use crate::{debian, guests, process, workspace};
 
 pub(crate) fn run(rest: &[String]) -> Result<()> {
     debian::REDIS.ensure("test")?;
+    debian::PROMTOOL.ensure("test")?;
     if std::env::var_os("KEYRAIL_CHROMIUM").is_none() {
         debian::CHROMIUM.ensure("test")?;
     }

@@ -9,6 +9,7 @@ mod cloud_event;
 mod deploy;
 #[cfg(test)]
 mod fake;
+mod fleet;
 mod ids;
 pub mod incoming;
 mod inspect;
@@ -59,6 +60,7 @@ pub use tail::{Following, Tail, Tailed, TailedEntry};
 
 use crate::clock;
 use crate::config::{ApiConfig, PublishConfig};
+use crate::telemetry::Telemetry;
 use overview::Glance;
 
 /// When it was read, and what was found.
@@ -71,13 +73,25 @@ pub struct Service {
     publish: PublishConfig,
     catalog: Arc<RwLock<Option<ReadCatalog>>>,
     glance: Arc<Glance>,
+    telemetry: Telemetry,
 }
 
 impl Service {
     /// Over this broker.
     pub fn new(broker: Arc<dyn Broker>, publish: PublishConfig) -> Self {
         let glance = Glance::new(ApiConfig::default().view_ttl_ms);
-        Self { broker, publish, catalog: Arc::default(), glance: Arc::new(glance) }
+        let telemetry = Telemetry::default();
+        Self { broker, publish, catalog: Arc::default(), glance: Arc::new(glance), telemetry }
+    }
+
+    /// The same, counting there.
+    pub fn with_telemetry(self, telemetry: Telemetry) -> Self {
+        Self { telemetry, ..self }
+    }
+
+    /// Where it counts.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     /// The same with an overview that is good for so long.

@@ -224,19 +224,28 @@ fn what_a_follower_cannot_see_is_counted() {
     // Nothing is kept, and a handler is quick: some of it is gone before anybody reads it. None of it is lost unsaid.
     let (_host, socket) = place.host("one", &[]);
     let following = place.follow(&socket, &["tail", "probe", "--json"]);
+    let one_key = place.follow(&place.redis.url(), &["tail", "probe", "k3", "--json"]);
     let total = 3_000_u64;
     place.publish(&(0..total).map(|n| named(&format!("k{}", n % 7), &format!("e{n}"))).collect::<String>());
-    let told = || -> (u64, u64) {
+    let told_by = |following: &Following| -> (u64, u64) {
         let rows = following.rows();
         let missed = rows.iter().filter_map(|row| row["missed"].as_u64()).sum();
         (rows.iter().filter(|row| row.get("id").is_some()).count() as u64, missed)
     };
+    let told = || told_by(&following);
     wait_until("all were seen or counted", || {
         let (seen, missed) = told();
         seen + missed >= total
     });
     let (seen, missed) = told();
     assert_eq!(seen + missed, total, "{seen} seen, {missed} missed");
+    let of_key = (0..total).filter(|n| n % 7 == 3).count() as u64;
+    wait_until("all of the key were seen or counted", || {
+        let (seen, missed) = told_by(&one_key);
+        seen + missed >= of_key
+    });
+    let (of_key_seen, of_key_missed) = told_by(&one_key);
+    assert_eq!(of_key_seen + of_key_missed, of_key);
     let rows = following.rows();
     let ids: BTreeSet<_> = rows.iter().filter_map(|row| row["id"].as_str()).collect();
     assert_eq!(ids.len() as u64, seen, "each once");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use keyrail_broker::{Bell, Bells, Broker, Error, ReadFrom, ReadySource};
+use keyrail_broker::{Bell, Bells, Broker, Error, ReadFrom, ReadySource, Wanted, WantedKey};
 use keyrail_ordering::{Catalog, CategoryName, EntryId, Key, Lane, StreamId};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -93,6 +93,8 @@ pub(super) struct Follower {
     /// Streams that are read at every tick: of one key, and of categories without keys. What is missed of them shows in
     /// their ids; of all others in the counts.
     pinned: Vec<StreamId>,
+    /// The one of them that was not there at the start: whatever comes in it is new.
+    begins_anew: Option<StreamId>,
     counts: Counts,
     sweep: Option<Sweep>,
 }
@@ -116,6 +118,7 @@ impl Follower {
             catalog: Catalog::default(),
             sources: vec![],
             pinned: vec![],
+            begins_anew: None,
             counts: Counts::default(),
             sweep: None,
         };
@@ -158,7 +161,37 @@ impl Follower {
         for entry in self.broker.read_streams(&ends, 1).await?.entries.into_iter().flatten() {
             self.places.reached(&entry.at.stream, entry.at.id, entry.recorded_at_ms);
         }
+        // What was there may be gone, and its ids with it.
+        match self.end_of_key().await? {
+            Some((stream, Some(end))) if self.places.last(&stream).is_none_or(|last| last < end) => {
+                self.places.reached(&stream, end, 0);
+            }
+            Some((stream, None)) => self.begins_anew = Some(stream),
+            _ => {}
+        }
         Ok(())
+    }
+
+    /// The key's primary stream and the last entry that it ever had. None if no handler that reads this category alone tells.
+    async fn end_of_key(&self) -> Result<Option<(StreamId, Option<EntryId>)>, Error> {
+        let Scope::Key(category, key) = &self.scope else { return Ok(None) };
+        let tells = |source: &&ReadySource| matches!(source, ReadySource::Category { .. });
+        let Some(source) = self.sources.iter().find(tells) else { return Ok(None) };
+        let wanted = Wanted { key: WantedKey::Is(key.clone()), ..Wanted::default() };
+        let (rows, _) = self.broker.find(source, &wanted, 0, 1).await?;
+        let last = rows.first().and_then(|row| row.last);
+        Ok(Some((StreamId::primary(category.clone(), key.clone()), last)))
+    }
+
+    /// What came before this entry, and was not read when the stream was, is gone.
+    fn passed(&mut self, stream: &StreamId, end: EntryId) {
+        let gone = match self.places.last(stream) {
+            Some(last) if last >= end => return,
+            Some(last) => skipped(last, end) + 1,
+            None => end.sequence + 1,
+        };
+        self.places.reached(stream, end, 0);
+        self.queue.missed(gone);
     }
 
     pub(super) async fn run(mut self) {
@@ -224,7 +257,11 @@ impl Follower {
 
     async fn tick(&mut self) -> Result<(), Error> {
         self.queue.tell_missed();
+        let end = self.end_of_key().await?;
         self.read(self.pinned.clone()).await?;
+        if let Some((stream, Some(end))) = end {
+            self.passed(&stream, end);
+        }
         if self.counts.categories.is_empty() {
             return Ok(());
         }
@@ -313,11 +350,13 @@ impl Follower {
 
     fn show(&mut self, stream: &StreamId, entry: &keyrail_ordering::Entry) {
         if self.pinned.contains(stream) {
-            if let Some(last) = self.places.last(stream) {
-                let between = skipped(last, entry.at.id);
-                if between > 0 {
-                    self.queue.missed(between);
-                }
+            let before = match self.places.last(stream) {
+                Some(last) => skipped(last, entry.at.id),
+                None if self.begins_anew.as_ref() == Some(stream) => entry.at.id.sequence,
+                None => 0,
+            };
+            if before > 0 {
+                self.queue.missed(before);
             }
         } else {
             self.counts.seen += 1;

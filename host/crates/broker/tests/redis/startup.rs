@@ -96,6 +96,7 @@ async fn a_diagnosis_shows_every_check_and_ends_at_the_first_failure() {
         "mode",
         "role",
         "eviction",
+        "memory",
         "persistence",
         "functions",
         "permissions",

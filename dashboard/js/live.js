@@ -91,7 +91,7 @@ export function connectNow() {
   stream?.tryNow();
 }
 
-/** The rates of a total: `published/CATEGORY`, `settled/CATEGORY/GROUP`, `published`, `settled`. */
+/** The rates of a total: `published/CATEGORY`, `settled/GROUP`, `published`, `settled`. */
 export function seriesOf(name) {
   let found = series.get(name);
   if (!found) series.set(name, (found = new Series()));
@@ -143,12 +143,12 @@ function push(overview, at_ms, after_gap) {
   for (const { category, published, groups } of overview.categories) {
     seriesOf(`published/${category}`).push(at_ms, published ?? 0, after_gap);
     totals.published += published ?? 0;
-    for (const { group, role, settled } of groups) {
-      seriesOf(`settled/${category}/${group}`).push(at_ms, settled ?? 0, after_gap);
-      // A process manager stands under every category that it reads.
-      const is_counted = role === "process-manager" && counted.has(group);
-      if (!is_counted) totals.settled += settled ?? 0;
+    for (const { group, settled } of groups) {
+      // A handler stands under every category that it reads, each time with all that it settled.
+      if (counted.has(group)) continue;
       counted.add(group);
+      seriesOf(`settled/${group}`).push(at_ms, settled ?? 0, after_gap);
+      totals.settled += settled ?? 0;
     }
   }
   seriesOf("published").push(at_ms, totals.published, after_gap);

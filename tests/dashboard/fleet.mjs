@@ -91,7 +91,7 @@ export class Fleet {
         ], paused("order")),
         category("payment", "order_id", 801_233 + t * 22, 61_882, [group("fulfilment", "process-manager", 801_000 + t * 20, { lag: null }), group("ledger", "command-handler", 801_200 + t * 22, { events: 2, oldest_ms: 40 })], paused("payment")),
         category("flight", "aircraft", 631_000 + t * 60, 4_201, [group("itinerary", "event-handler", 631_000 + t * 60, { exact: false, events: 1_250, oldest_ms: 800, ready: 44 })], paused("flight")),
-        category("invoice", "client_id", 12_400 + t, 900, [group("ledger", "command-handler", 12_400, { events: is_bad ? 77 : 0, oldest_ms: is_bad ? 1_890_000 : null, ready: is_bad ? 31 : 0 })], paused("invoice")),
+        category("invoice", "client_id", 12_400 + t, 900, [group("ledger", "command-handler", 801_200 + t * 22, { events: is_bad ? 77 : 0, oldest_ms: is_bad ? 1_890_000 : null, ready: is_bad ? 31 : 0 })], paused("invoice")),
         category("mail", null, 51_200 + t * 5, 0, [group("mailer", "event-handler", 51_200 + t * 5, {})], paused("mail")),
       ],
     };

@@ -21,7 +21,7 @@ const PICTURE_MAX_BYTES = 200_000;
 /** Published again and again under new ids, so that there are rates to be seen. */
 const BATCH = 40;
 const BATCH_EVERY_MS = 250;
-const WATCHED_MS = 100_000;
+const WATCHED_MS = 60_000;
 
 const work = mkdtempSync(join(tmpdir(), "keyrail-pictures-"));
 const children = [];
@@ -94,9 +94,9 @@ async function broken(api, tail_number, at) {
   ]);
 }
 
-async function picture(dashboard, name) {
+async function picture(dashboard, name, clip = undefined) {
   const path = join(folder, `dashboard-${name}.png`);
-  await dashboard.page.screenshot({ path });
+  await dashboard.page.screenshot({ path, clip });
   const { size } = statSync(path);
   if (size > PICTURE_MAX_BYTES) throw new Error(`${path} has ${size} bytes`);
   console.log(`${path}: ${size} bytes`);
@@ -132,7 +132,7 @@ try {
   await dark.at("#/tail?data=true");
   await dark.says("flight/N", "ol.tail");
   await dark.page.bringToFront();
-  await picture(dark, "tail-dark");
+  await picture(dark, "tail-dark", { x: 0, y: 0, width: 1440, height: 620 });
   stop();
 } finally {
   await browser.close();

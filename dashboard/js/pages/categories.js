@@ -49,7 +49,7 @@ function groupColumns({ category }) {
   return [
     { name: "handler", label: "Handler", cell: ({ group }) => html`<${HandlerLink} group=${group} />` },
     { name: "role", label: "Role", cell: ({ role }) => ROLES[role] ?? role },
-    { name: "settled", label: "Settled /s", number: true, cell: ({ group }) => html`<${Rate} name=${`settled/${category}/${group}`} />` },
+    { name: "settled", label: "Handler settles /s", number: true, cell: ({ group }) => html`<${Rate} name=${`settled/${group}`} />` },
     { name: "lag", label: "Waiting", number: true, cell: ({ lag }) => lagText(lag) },
     { name: "oldest", label: "Oldest waits", number: true, cell: ({ lag }) => (lag ? duration(lag.oldest_ms) : "–") },
     { name: "ready", label: "Keys with work", number: true, cell: ({ ready }) => count(ready) },
@@ -87,7 +87,7 @@ const COLUMNS = [
   },
   { name: "handler", label: "Handler", cell: ({ group }) => (group ? html`<${HandlerLink} group=${group.group} />` : html`<span class="muted">none</span>`) },
   { name: "published", label: "Published /s", number: true, cell: ({ category }) => html`<${Rate} name=${`published/${category.category}`} />` },
-  { name: "settled", label: "Settled /s", number: true, cell: ({ category, group }) => (group ? html`<${Rate} name=${`settled/${category.category}/${group.group}`} />` : "–") },
+  { name: "settled", label: "Handler settles /s", number: true, cell: ({ category, group }) => (group ? html`<${Rate} name=${`settled/${group.group}`} />` : "–") },
   { name: "lag", label: "Waiting", number: true, cell: ({ group }) => (group ? lagText(group.lag) : "–") },
   { name: "oldest", label: "Oldest waits", number: true, cell: ({ group }) => (group?.lag ? duration(group.lag.oldest_ms) : "–") },
   { name: "keys", label: "Live keys", number: true, cell: ({ category }) => (category.key_field === null ? "–" : count(category.keys)) },

@@ -10,11 +10,11 @@ use anyhow::{Context as _, Result};
 
 use crate::{process, workspace};
 
-/// A tool and its version.
-type Tool = (&'static str, &'static str);
-const CYCLONEDX: Tool = ("cargo-cyclonedx", "0.5.9");
-const ABOUT: Tool = ("cargo-about", "0.9.3");
-const DENY: Tool = ("cargo-deny", "0.20.2");
+/// A tool, its version, and the features that it needs besides its own choice.
+type Tool = (&'static str, &'static str, &'static str);
+const CYCLONEDX: Tool = ("cargo-cyclonedx", "0.5.9", "");
+const ABOUT: Tool = ("cargo-about", "0.9.3", "cli");
+const DENY: Tool = ("cargo-deny", "0.20.2", "");
 
 /// Whether every part has a licence and a source that `deny.toml` allows.
 pub(crate) fn check() -> Result<()> {
@@ -59,7 +59,7 @@ fn sbom(folder: &Path, target: &str) -> Result<()> {
 }
 
 /// The program of a tool, for the workspace.
-fn tool((name, version): Tool) -> Result<Command> {
+fn tool((name, version, features): Tool) -> Result<Command> {
     let folder = workspace::cache()?.join("tools").join(format!("{name}-{version}"));
     let program = folder.join("bin").join(name);
     if !program.exists() {
@@ -67,7 +67,9 @@ fn tool((name, version): Tool) -> Result<Command> {
         let mut install = workspace::cargo();
         // Not in the workspace, whose settings are not theirs; and not among what is built there.
         install.current_dir(std::env::temp_dir()).env_remove("CARGO_TARGET_DIR");
-        install.args(["install", "--quiet", "--locked", "--version", version, name, "--root"]).arg(&folder);
+        install
+            .args(["install", "--quiet", "--locked", "--version", version, "--features", features, name, "--root"])
+            .arg(&folder);
         process::run(&mut install).with_context(|| format!("cannot get {name}"))?;
     }
     let mut command = Command::new(program);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::Event;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 const TRIES_MAX: u32 = 5;
 /// Between two tries where the host does not say how long to wait; twice as long each time.
 const WAIT_BASE: Duration = Duration::from_millis(200);

@@ -1,7 +1,7 @@
 // Dialogs: the question before an action, the token, the keys. The browser's own modal dialog keeps focus inside and gives it
 // back.
 
-import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { refreshAll } from "./fetched.js";
 import { commandLine } from "./format.js";
 import { rememberWho, rememberedWho, session } from "./session.js";
@@ -22,7 +22,8 @@ export function ask(action) {
 /** `onClose` is called by Escape as well. */
 export function Dialog({ title, onClose, children, name }) {
   const element = useRef(null);
-  useEffect(() => {
+  // At once: a key that is pressed before the dialog is open would go elsewhere.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog.showModal();
     return () => dialog.close();

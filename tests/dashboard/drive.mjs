@@ -68,6 +68,11 @@ export class Api {
     return (await this.all("/v1/halted")).some((row) => row.key === key);
   }
 
+  /** The entry that a key of the probe stands on. */
+  async head(key) {
+    return (await this.get(`/v1/heads/probe?key=${encodeURIComponent(key)}`)).heads[0].entry;
+  }
+
   /** The last action on record. */
   async lastAction() {
     return (await this.get("/v1/audit")).rows[0];
@@ -102,11 +107,19 @@ export class Dashboard {
 
   /** Presses the button of this name. */
   async press(name) {
-    await this.locate(`::-p-aria([name="${name}"][role="button"])`).click();
+    await this.#click("button", name);
   }
 
   async follow(name) {
-    await this.locate(`::-p-aria([name="${name}"][role="link"])`).click();
+    await this.#click("link", name);
+  }
+
+  async #click(role, name) {
+    await this.locate(`::-p-aria([name="${name}"][role="${role}"])`)
+      .click()
+      .catch(async (error) => {
+        throw new Error(`no ${role} ${JSON.stringify(name)} to press (${error.message}); the page says: ${(await this.text()).slice(0, 1_500)}`);
+      });
   }
 
   async fill(selector, text) {

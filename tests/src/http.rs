@@ -49,7 +49,7 @@ impl Api {
     /// To this URL.
     pub fn new(url: &str) -> Self {
         keyrail::api::choose_cryptography();
-        let client = Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        let client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
         Self::with(client, url)
     }
 

@@ -61,12 +61,15 @@ use crate::clock;
 use crate::config::{ApiConfig, PublishConfig};
 use overview::Glance;
 
+/// When it was read, and what was found.
+type ReadCatalog = (u64, Arc<Catalog>);
+
 /// The operations on one broker.
 #[derive(Clone)]
 pub struct Service {
     broker: Arc<dyn Broker>,
     publish: PublishConfig,
-    catalog: Arc<RwLock<Option<(u64, Arc<Catalog>)>>>,
+    catalog: Arc<RwLock<Option<ReadCatalog>>>,
     glance: Arc<Glance>,
 }
 

@@ -105,11 +105,14 @@ pub struct Live {
     pub halted: Page<HaltedRow>,
 }
 
+/// Until when it is good for, and what was found.
+type Look = (u64, Result<Arc<Live>, Error>);
+
 /// The last look, for all who ask in the time that it is good for.
 #[derive(Debug)]
 pub(super) struct Glance {
     pub(super) ttl_ms: u64,
-    last: Mutex<Option<(u64, Result<Arc<Live>, Error>)>>,
+    last: Mutex<Option<Look>>,
 }
 
 impl Glance {

@@ -28,21 +28,23 @@ export async function a_halted_key_is_found_and_understood({ dashboard, api }) {
 export async function a_retry_gives_all_tries_again({ dashboard, api }) {
   const generation = async () => (await api.all("/v1/partitions?category=probe&key=retry-me"))[0]?.generation ?? 0;
   const before = await generation();
+  const entry = await api.head("retry-me");
   await dashboard.at(keyPage("retry-me"));
   await dashboard.press("Retry…");
-  await dashboard.decide({ reason: "the database is back", shows: ["with all its tries", "Kept. Later events of the key go on waiting", "head retry probe retry-me"], button: "Retry 1-1" });
-  await dashboard.says("1-1 of probe/retry-me (probe) is tried again");
+  await dashboard.decide({ reason: "the database is back", shows: ["with all its tries", "Kept. Later events of the key go on waiting", "head retry probe retry-me"], button: `Retry ${entry}` });
+  await dashboard.says(`${entry} of probe/retry-me (probe) is tried again`);
   assert.equal((await api.lastAction()).action, "retry");
   assert.ok((await api.lastAction()).who.includes("dashboard-test"));
   await until("it is rejected again, by an owner that came later", async () => (await generation()) > before && (await api.isHalted("retry-me")));
 }
 
 export async function a_head_is_skipped({ dashboard, api }) {
+  const entry = await api.head("skip-me");
   await dashboard.at("#/halted");
   await dashboard.says("probe/skip-me");
   await dashboard.at(keyPage("skip-me"));
   await dashboard.press("Skip…");
-  await dashboard.decide({ reason: "it should never have been", shows: ["cannot be undone", "None, ever.", "Expected head"], button: "Skip 1-1" });
+  await dashboard.decide({ reason: "it should never have been", shows: ["cannot be undone", "None, ever.", "Expected head"], button: `Skip ${entry}` });
   await dashboard.says("is skipped for good");
   const last = await api.lastAction();
   assert.deepEqual([last.action, last.reason], ["skip", "it should never have been"]);
@@ -51,11 +53,12 @@ export async function a_head_is_skipped({ dashboard, api }) {
 }
 
 export async function who_was_slower_is_told_how_it_is_now({ dashboard, api }) {
+  const entry = await api.head("moved");
   await dashboard.at(keyPage("moved"));
   await dashboard.press("Skip…");
-  await dashboard.says("Skip 1-1 for good?", "dialog");
-  await api.post("/v1/heads/probe/skip", { key: "moved", group: "probe", expect: "1-1", by: { who: "ann", reason: "faster" } });
-  await dashboard.decide({ reason: "too late", button: "Skip 1-1" });
+  await dashboard.says(`Skip ${entry} for good?`, "dialog");
+  await api.post("/v1/heads/probe/skip", { key: "moved", group: "probe", expect: entry, by: { who: "ann", reason: "faster" } });
+  await dashboard.decide({ reason: "too late", button: `Skip ${entry}` });
   await dashboard.says("Nothing was changed", "dialog");
   await dashboard.says("of probe/moved", "dialog");
   assert.equal((await api.lastAction()).reason, "faster", "the second skip is on record");
@@ -76,7 +79,7 @@ export async function a_head_is_set_aside_redriven_and_purged({ dashboard, api }
     await dashboard.says(`${entry} of probe/aside-me (probe) is set aside`);
     return until("it is among the dead letters", async () => (await letters())[0]);
   };
-  const first = await setAside("1-1");
+  const first = await setAside(await api.head("aside-me"));
   assert.equal(first.reason, "wait for the fix");
   await dashboard.at("#/dead-letters?category=probe&key=aside-me");
   await dashboard.says("wait for the fix");

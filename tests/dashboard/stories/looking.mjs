@@ -100,15 +100,15 @@ export async function the_tail_shows_what_is_published({ dashboard, api }) {
   await dashboard.isSound("the tail");
 }
 
-export async function state_and_waiting_entries_are_read({ dashboard }) {
+export async function state_and_waiting_entries_are_read({ dashboard, api }) {
   await dashboard.at("#/key/probe/retry-me");
   await dashboard.press("Show: probe");
   await dashboard.says("from the head on");
-  await dashboard.says("1-1", ".record");
+  await dashboard.says(await api.head("retry-me"), ".record");
   await dashboard.isSound("a key with its state");
 }
 
-export async function the_keyboard_is_enough({ dashboard }) {
+export async function the_keyboard_is_enough({ dashboard, api }) {
   const { keyboard } = dashboard.page;
   await dashboard.at("#/");
   await dashboard.says("Categories");
@@ -126,7 +126,7 @@ export async function the_keyboard_is_enough({ dashboard }) {
   await dashboard.says("Retry…");
   await dashboard.page.focus(".decide button");
   await keyboard.press("Enter");
-  await dashboard.says("Retry 1-1?", "dialog");
+  await dashboard.says(`Retry ${await api.head("retry-me")}?`, "dialog");
   await dashboard.isSound("a dialog");
   for (let n = 0; n < 12; n += 1) {
     await keyboard.press("Tab");

@@ -12,6 +12,7 @@ use keyrail_broker::embedded::{EmbeddedBroker, EmbeddedSettings};
 use proptest::prelude::*;
 use serde_json::Value;
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::super::caller::Caller;
@@ -31,7 +32,7 @@ static ROUTES: LazyLock<Router> = LazyLock::new(|| {
         assert!(broker.set_catalog(&test_catalog(), 0).await.unwrap().is_some());
         let health = Health::default();
         health.enter(Stage::Serving);
-        let api = Api::new(Service::new(broker, config.publish.clone()), &config, health);
+        let api = Api::new(Service::new(broker, config.publish.clone()), &config, health, CancellationToken::new());
         router(Arc::new(api), &config, None).layer(Extension(Caller::Local))
     })
 });
@@ -118,7 +119,7 @@ const MEDIA: [&str; 6] = [
 ];
 
 fn escaped(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+    text.bytes().fold(String::new(), |text, byte| format!("{text}%{byte:02x}"))
 }
 
 proptest! {

@@ -60,18 +60,10 @@ fn is_help(arg: &Arg) -> bool {
 fn item(arg: &Arg) -> String {
     let values: Vec<_> = arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
     let takes_value = arg.get_action().takes_values();
-    let mut name = String::new();
-    if let Some(short) = arg.get_short() {
-        name.push_str(&format!("-{short}"));
-    }
-    if let Some(long) = arg.get_long() {
-        let comma = if name.is_empty() { "" } else { ", " };
-        name.push_str(&format!("{comma}--{long}"));
-    }
-    if takes_value {
-        let space = if name.is_empty() { "" } else { " " };
-        name.push_str(&format!("{space}{}", values.join(" ")));
-    }
+    let flags = [arg.get_short().map(|short| format!("-{short}")), arg.get_long().map(|long| format!("--{long}"))];
+    let flags: Vec<_> = flags.into_iter().flatten().collect();
+    let values = if takes_value { values.join(" ") } else { String::new() };
+    let name = [flags.join(", "), values].join(" ").trim().to_string();
     let mut text = arg.get_long_help().or(arg.get_help()).map(prose).unwrap_or_default().replace("\n\n", "\n\n  ");
     let choices: Vec<_> = arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
     if takes_value && !choices.is_empty() {

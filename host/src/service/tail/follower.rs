@@ -257,10 +257,7 @@ impl Follower {
             looked += keys.len().max(1);
             let streams = keys.iter().flat_map(|key| self.streams_of(&source, key)).collect();
             self.read(streams).await?;
-            match next {
-                Some(next) => sweep.cursor = next,
-                None => (sweep.source, sweep.cursor) = (sweep.source + 1, 0),
-            }
+            (sweep.source, sweep.cursor) = next.map_or((sweep.source + 1, 0), |next| (sweep.source, next));
         }
         self.sweep = Some(sweep);
         Ok(())

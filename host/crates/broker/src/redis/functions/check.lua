@@ -39,7 +39,7 @@ local function keyrail_check()
   local direct = {
     { 'SUBSCRIBE', probe }, { 'MULTI' }, { 'EXEC' }, { 'STRLEN', probe }, { 'GETRANGE', probe, '0', '0' },
     { 'SETRANGE', probe, '0', '' }, { 'RENAME', probe, probe }, { 'PERSIST', probe }, { 'HVALS', probe },
-    { 'HSCAN', probe, '0' }, { 'SSCAN', probe, '0' },
+    { 'HSCAN', probe, '0' }, { 'SSCAN', probe, '0' }, { 'ZSCAN', probe, '0' },
   }
   for i = 1, #direct do
     -- A user without the keys of Keyrail, or its channels, was named above.

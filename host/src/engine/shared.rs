@@ -213,7 +213,7 @@ impl Shared {
         for group in self.served.groups() {
             let Some(handler) = catalog.handlers.get(&group) else { continue };
             for category in handler.metadata.categories() {
-                self.metrics().of(&group, &category);
+                self.metrics().of(&group, category);
             }
         }
     }

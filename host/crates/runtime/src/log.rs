@@ -183,19 +183,19 @@ impl Lines {
         let message = cut(&message, self.line_max_bytes);
         match level {
             Level::ERROR => {
-                tracing::error!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+                tracing::error!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}");
             }
             Level::WARN => {
-                tracing::warn!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+                tracing::warn!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}");
             }
             Level::INFO => {
-                tracing::info!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+                tracing::info!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}");
             }
             Level::DEBUG => {
-                tracing::debug!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+                tracing::debug!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}");
             }
             Level::TRACE => {
-                tracing::trace!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+                tracing::trace!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}");
             }
         }
     }

@@ -21,11 +21,14 @@ pub trait Source: Send + Sync {
     async fn fill(&self, page: &mut Page);
 }
 
+/// What it says of itself, and its values.
+type Described<T> = (&'static str, Family<Labels, T>);
+
 /// What was looked at, by name.
 #[derive(Default)]
 pub struct Page {
-    gauges: BTreeMap<&'static str, (&'static str, Family<Labels, Gauge<f64, AtomicU64>>)>,
-    counters: BTreeMap<&'static str, (&'static str, Family<Labels, Counter<f64, AtomicU64>>)>,
+    gauges: BTreeMap<&'static str, Described<Gauge<f64, AtomicU64>>>,
+    counters: BTreeMap<&'static str, Described<Counter<f64, AtomicU64>>>,
 }
 
 impl Page {

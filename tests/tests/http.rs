@@ -129,6 +129,16 @@ fn a_request_that_is_too_large_or_too_slow_is_refused_and_the_host_goes_on() {
     let _ = slow.read_to_string(&mut answer);
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("http.body_timeout_ms"), "{answer}");
     api.post("/v1/events", &counted("a", "1")).ok();
+
+    // Of a body that is published as it comes, a part is not taken for the whole.
+    let line = counted("b", "1").to_string();
+    let mut slow = TcpStream::connect(api.url.trim_start_matches("http://")).unwrap();
+    let head = "POST /v1/publish HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 5000\r\n\r\n";
+    slow.write_all(format!("{head}{line}\n{{").as_bytes()).unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut answer = String::new();
+    let _ = slow.read_to_string(&mut answer);
+    assert!(answer.contains("\"published\":1") && answer.contains("broke off after line 1"), "{answer}");
 }
 
 #[test]

@@ -15,9 +15,9 @@ use futures::StreamExt;
 use futures::stream::unfold;
 use tokio::sync::mpsc;
 
-use super::server::{Api, Failed};
+use super::server::{Api, Failed, fault_in};
 use super::wire::{PublishLine, PublishQuery};
-use crate::service::{LineSplitter, PublishOptions, RawLine, Report};
+use crate::service::{LineSplitter, PublishOptions, RawLine, Report, Stop, StopKind};
 
 /// Chunks of lines between the connection and the publisher.
 const CHUNKS_MAX: usize = 2;
@@ -44,7 +44,7 @@ async fn run(api: Arc<Api>, query: PublishQuery, body: Body, answers: mpsc::Send
     let (lines, input) = mpsc::channel(CHUNKS_MAX);
     let (reports, mut told) = mpsc::channel(ANSWER_LINES_MAX);
     let splitter = LineSplitter::new(query.first_line.max(1), api.line_max_bytes);
-    tokio::spawn(read(body, splitter, lines));
+    let reading = tokio::spawn(read(body, splitter, lines));
     let forward = answers.clone();
     // Owns `told`: if the client is gone it is dropped, and the run ends.
     let telling = async move {
@@ -55,15 +55,24 @@ async fn run(api: Arc<Api>, query: PublishQuery, body: Body, answers: mpsc::Send
         }
     };
     let options = PublishOptions { skip_bad: query.skip_bad, no_dedupe: query.no_dedupe, lane: query.lane };
-    let (outcome, ()) = tokio::join!(api.service.publish(input, options, reports), telling);
+    let (mut outcome, ()) = tokio::join!(api.service.publish(input, options, reports), telling);
+    // Whoever gets the answer must not take a part for the whole.
+    if outcome.stop.is_none()
+        && let Ok(Err(reason)) = reading.await
+    {
+        outcome.stop = Some(Stop { kind: StopKind::Failed, line: None, reason });
+    }
     let _ = answers.send(PublishLine::End(outcome)).await;
 }
 
-/// Cuts the body into lines. A body that breaks off leaves its last, perhaps half, line out.
-async fn read(body: Body, mut splitter: LineSplitter, lines: mpsc::Sender<Vec<RawLine>>) {
+/// Cuts the body into lines. A body that breaks off leaves its last, perhaps half, line out, and answers why it did.
+async fn read(body: Body, mut splitter: LineSplitter, lines: mpsc::Sender<Vec<RawLine>>) -> Result<(), String> {
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
-        let Ok(chunk) = chunk else { return };
+        let chunk = chunk.map_err(|error| {
+            let why = fault_in(&error).map_or_else(|| error.to_string(), |fault| fault.to_string());
+            format!("the body of the request broke off after line {}: {why}", splitter.next_number() - 1)
+        })?;
         if !lines.is_closed() {
             // A closed channel means that the run has ended: the rest is read and dropped.
             let _ = lines.send(splitter.push(&chunk)).await;
@@ -72,6 +81,7 @@ async fn read(body: Body, mut splitter: LineSplitter, lines: mpsc::Sender<Vec<Ra
     if let Some(line) = splitter.finish() {
         let _ = lines.send(vec![line]).await;
     }
+    Ok(())
 }
 
 fn line_of(report: Report) -> PublishLine {

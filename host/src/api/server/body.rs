@@ -13,7 +13,7 @@ const UNIT_BYTES: usize = 1 << 10;
 
 /// Why a body was not taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BodyFault {
+pub(in crate::api) enum BodyFault {
     /// It did not arrive in time.
     #[error("the body of the request took too long (http.body_timeout_ms)")]
     TooSlow,
@@ -70,7 +70,7 @@ pub(super) fn guarded(body: Body, room: Arc<Semaphore>, longest: Duration, held:
 }
 
 /// The fault that made reading a body fail, if it was one of ours.
-pub(super) fn fault_in(error: &(dyn std::error::Error + 'static)) -> Option<BodyFault> {
+pub(in crate::api) fn fault_in(error: &(dyn std::error::Error + 'static)) -> Option<BodyFault> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(fault) = error.downcast_ref::<BodyFault>() {

@@ -132,6 +132,14 @@ pub(super) async fn hold_body(State(gate): State<Arc<Gate>>, request: Request, n
     response
 }
 
+/// The layer of routes that take a body as it comes, a part at a time: it has to end in time.
+pub(super) async fn time_body(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    // Its parts are not kept, so they take no room from others.
+    let room = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+    let request = request.map(|body| body::guarded(body, room, gate.body_timeout, Held::default()));
+    next.run(request).await
+}
+
 fn too_many(wait: Duration) -> Failed {
     let text = "too many requests; send fewer, with more events in each, or raise http.requests_per_s_max".to_string();
     Failed::new(StatusCode::TOO_MANY_REQUESTS, ErrorKind::TooMany, text).retry_after(wait)

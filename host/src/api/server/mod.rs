@@ -31,7 +31,7 @@ use std::time::Duration;
 use aide::axum::ApiRouter;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Extension, Request};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse;
 use axum::routing::post;
@@ -39,6 +39,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
+use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::caller::{Allowed, Caller};
 use super::health::Health;
@@ -48,6 +49,7 @@ use super::tokens::Role;
 use super::wire::ErrorKind;
 use crate::config::{Config, HttpConfig, TlsFiles};
 use crate::service::Service;
+pub(super) use body::fault_in;
 pub(super) use failed::Failed;
 use files::{FollowedTls, FollowedTokens, Follower};
 use gate::Gate;
@@ -260,6 +262,10 @@ fn router(api: Arc<Api>, config: &Config, gate: Option<Arc<Gate>>) -> Router {
         None => router,
     };
     let streaming = ApiRouter::new().route("/v1/publish", post(publishing::publish).layer(DefaultBodyLimit::disable()));
+    let streaming = match &gate {
+        Some(gate) => streaming.route_layer(middleware::from_fn_with_state(gate.clone(), gate::time_body)),
+        None => streaming,
+    };
     let deploying = deploy::routes(config.api.module_max_bytes);
     let reading = inspect::routes().merge(operate::reading()).merge(views::routes());
     let reading = reading.merge(live::routes()).merge(metrics::routes());
@@ -279,6 +285,12 @@ fn router(api: Arc<Api>, config: &Config, gate: Option<Arc<Gate>>) -> Router {
             Failed::new(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::Refused, "this path has another method".into())
         })
         .layer(DefaultBodyLimit::max(config.api.request_max_bytes))
+        // What is answered is of this moment and for this caller.
+        .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .layer(SetResponseHeaderLayer::if_not_present(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
         .with_state(api)
 }
 

@@ -1,6 +1,6 @@
 //! The settings that are in force, each with the layer that it comes from.
 //!
-//! Shows no password: what is an address with one in it is shown without.
+//! Shows no password: what is an address with one in it is shown without, and headers with tokens not at all.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ pub fn in_force(layers: &Layers) -> Result<Vec<InForce>, ConfigError> {
     };
     let settings = names.iter().filter_map(|name| {
         let value = value_at(&table, name)?;
-        Some(InForce { name: name.clone(), value: shown(value), origin: origin(name) })
+        Some(InForce { name: name.clone(), value: shown(name, value), origin: origin(name) })
     });
     Ok(settings.collect())
 }
@@ -93,8 +93,10 @@ fn value_at<'a>(table: &'a Table, name: &str) -> Option<&'a Value> {
     Some(value)
 }
 
-fn shown(value: &Value) -> Value {
+fn shown(name: &str, value: &Value) -> Value {
     match value {
+        // Tokens of a collector.
+        Value::String(text) if name == "traces.headers" && !text.is_empty() => Value::String("(set)".into()),
         Value::String(text) => Value::String(without_password(text)),
         other => other.clone(),
     }
@@ -113,7 +115,11 @@ mod tests {
         let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
         let layers = Layers {
             file: Some(file.path().into()),
-            environment: vec![pair("KEYRAIL_ENGINE_LINGER_MS", "8"), pair("KEYRAIL_BROKER", "redis://u:s3cret@h")],
+            environment: vec![
+                pair("KEYRAIL_ENGINE_LINGER_MS", "8"),
+                pair("KEYRAIL_BROKER", "redis://u:s3cret@h"),
+                pair("KEYRAIL_TRACES_HEADERS", "authorization=Bearer s3cret"),
+            ],
             flags: vec![("--set log.format".into(), "log.format".into(), "json".into())],
         };
         let all = in_force(&layers).unwrap();
@@ -125,6 +131,7 @@ mod tests {
         assert_eq!(find("engine.linger_ms").origin, Origin::Variable("KEYRAIL_ENGINE_LINGER_MS".into()));
         assert_eq!(find("log.format").origin, Origin::Flag("--set log.format".into()));
         assert_eq!(find("broker").value, Value::String("redis://u:***@h".into()));
+        assert!(!format!("{all:?}").contains("s3cret"), "{all:?}");
         assert_eq!(all.len(), leaves(&table_of(&Config::default())).len());
     }
 }

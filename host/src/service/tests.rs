@@ -245,9 +245,10 @@ async fn unknown_names_are_told_with_the_known_ones() {
     for access in &stage.ways {
         let error = access.states("itinerary", None).await.unwrap_err().to_string();
         assert_eq!(error, "no handler named \"itinerary\" is registered; there are: billing");
-        let error = access.partitions(Some("a/b?c"), None).await.unwrap_err().to_string();
+        let of = |name: &str| Search { category: Some(name.into()), ..Search::default() };
+        let error = access.partitions(&of("a/b?c"), None, 1).await.unwrap_err().to_string();
         assert_eq!(error, "unknown category \"a/b?c\"; there are: order");
-        assert!(access.partitions(Some("order"), Some("x")).await.unwrap_err().to_string().contains("not a cursor"));
+        assert!(access.partitions(&of("order"), Some("x"), 1).await.unwrap_err().to_string().contains("not a cursor"));
         assert_eq!(access.catalog().await.unwrap().catalog, catalog());
     }
 }

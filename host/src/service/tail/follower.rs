@@ -294,10 +294,8 @@ impl Follower {
             looked += keys.len().max(1);
             let streams = keys.iter().flat_map(|key| self.streams_of(&source, key)).collect();
             self.read(streams).await?;
-            match next {
-                Some(next) => sweep.cursor = next,
-                None => (sweep.source, sweep.cursor) = (sweep.source + 1, 0),
-            }
+            sweep.cursor = next.unwrap_or(0);
+            sweep.source += usize::from(next.is_none());
         }
         self.sweep = Some(sweep);
         Ok(())

@@ -2,17 +2,21 @@
 //! network, and of the version of the host that it is made for.
 //!
 //! Of each language: `template*/` whole, what `sdk.files` lists (a path a line, folders end with `/`), and `wit/`.
+//!
+//! And says which version this is: a release names its commit.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What building and testing in a folder leaves there.
 const LEFT_BEHIND: [&str; 8] =
     ["target", "node_modules", "__pycache__", ".venv", "build", ".pytest_cache", "Cargo.lock", ".git"];
 
 fn main() {
+    println!("cargo::rustc-env=KEYRAIL_VERSION={}", version());
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("..");
     let sdks = root.join("guest-sdk");
     // Of the path of each file in a scaffold's sources, where it is.
@@ -41,6 +45,30 @@ fn main() {
     code.push_str("];\n");
     let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets it"));
     fs::write(out.join("scaffold.rs"), code).expect("the output folder can be written to");
+}
+
+/// `0.1.0 (3b21cd1a0f6e)`. The commit is what `KEYRAIL_COMMIT` says (an image is built without `.git`), or git. Only in releases:
+/// a build while working would be made anew for every commit.
+fn version() -> String {
+    println!("cargo::rerun-if-env-changed=KEYRAIL_COMMIT");
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let release = variable("PROFILE").as_deref() == Some("release");
+    let commit = variable("KEYRAIL_COMMIT").or_else(|| if release { commit() } else { None });
+    let version = variable("CARGO_PKG_VERSION").expect("cargo sets it");
+    commit.map_or_else(|| version.clone(), |commit| format!("{version} ({commit})"))
+}
+
+/// The commit that is checked out, with `-dirty` if files differ from it. None without git, or outside a checkout.
+fn commit() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+    };
+    // A line is added to it whenever another commit is checked out.
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
 }
 
 /// Adds a file, or every file of a folder.

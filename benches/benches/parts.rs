@@ -82,7 +82,8 @@ fn invoke(c: &mut Criterion) {
     });
     let entry = entry(0);
     let Content::Event(event) = &entry.content else { unreachable!("made as one") };
-    let call = Call { entry: &entry.at, event, recorded_at_ms: 0, generation: Generation(1), attempt: 1 };
+    let call =
+        Call { entry: &entry.at, event, recorded_at_ms: 0, generation: Generation(1), attempt: 1, trace_id: None };
     c.bench_function("invoke/itinerary, warm instance", |b| {
         let mut instance = tokio.block_on(module.instantiate()).expect("an empty pool");
         b.iter(|| {

@@ -11,6 +11,12 @@ pub fn now_ms() -> u64 {
     now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000
 }
 
+/// The same clock in nanoseconds, to time things by.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// How long until `at_ms`; nothing if it has passed.
 pub fn until(at_ms: u64) -> Duration {
     Duration::from_millis(at_ms.saturating_sub(now_ms()))
@@ -24,6 +30,11 @@ pub fn wall_ms() -> u64 {
 
 /// Uniform in 0..1, for jitter.
 pub fn chance() -> f64 {
+    rand::random()
+}
+
+/// Bits by chance, for names that nobody else has.
+pub fn random_bits() -> u128 {
     rand::random()
 }
 

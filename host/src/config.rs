@@ -8,26 +8,34 @@ mod address;
 mod engine;
 mod error;
 mod http;
+mod in_force;
 mod layers;
+mod reference;
 mod runtime;
 mod sections;
+mod traces;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use address::{AddressError, BrokerAddress};
 pub use engine::EngineConfig;
 pub use error::ConfigError;
 pub use http::{ClientConfig, DEFAULT_PORT, HttpConfig, Listen, TlsFiles, Token};
+pub use in_force::{InForce, Origin, in_force};
 pub use layers::{FILE_NAME, Layers, load, origins};
+pub use reference::{Setting, schema, settings};
 pub use runtime::{COMPILE_COMMAND, RuntimeConfig};
 pub use sections::{ApiConfig, LogConfig, LogFormat, ModulesConfig, PublishConfig, RedisConfig, RetentionConfig};
+pub use traces::TracesConfig;
 
 /// All settings of a host and of the command line.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Where events, leases and state live: `embedded:PATH`, `memory`, `redis://…`, or `socket:PATH` or `http://…` of a running
     /// host.
+    #[schemars(with = "String")]
     pub broker: BrokerAddress,
     /// How a host owns partitions and works on them.
     pub engine: EngineConfig,
@@ -49,6 +57,8 @@ pub struct Config {
     pub client: ClientConfig,
     /// What is logged.
     pub log: LogConfig,
+    /// Where traces go.
+    pub traces: TracesConfig,
 }
 
 impl Config {
@@ -64,6 +74,7 @@ impl Config {
         problems.extend(self.http.problems());
         problems.extend(self.client.problems());
         problems.extend(self.log.problems());
+        problems.extend(self.traces.problems());
         let call_max_ms = self.runtime.wall_max_ms.max(self.runtime.cpu_max_ms);
         if self.engine.worker_stall_max_ms <= call_max_ms {
             problems.push(format!(

@@ -11,4 +11,5 @@ pub mod engine;
 mod hash;
 pub mod modules;
 pub mod service;
+pub mod telemetry;
 pub mod trial;

@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 pub mod chaos;
+pub mod collector;
 pub mod flights;
 pub mod host;
+pub mod http;
 pub mod intercept;
 pub mod native;
 pub mod orders;

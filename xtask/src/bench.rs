@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::toolchain::Choice;
-use crate::{guests, process, redis, workspace};
+use crate::{debian, guests, process, workspace};
 
 /// Which of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -16,12 +16,20 @@ pub(crate) enum Only {
     Reload,
     /// The itinerary in five languages, side by side.
     Languages,
+    /// Publishing over HTTP beside the handler's work.
+    Http,
 }
 
 pub(crate) fn run(only: Option<Only>) -> Result<()> {
-    redis::ensure("bench")?;
+    debian::REDIS.ensure("bench")?;
     let guests = guests::build(Choice::default())?;
-    for (which, binary) in [(Only::Ownership, "ownership"), (Only::Reload, "reload"), (Only::Languages, "languages")] {
+    let ordinaries = [
+        (Only::Ownership, "ownership"),
+        (Only::Reload, "reload"),
+        (Only::Languages, "languages"),
+        (Only::Http, "http"),
+    ];
+    for (which, binary) in ordinaries {
         if only.is_none_or(|only| only == which) {
             ordinary(binary)?;
         }

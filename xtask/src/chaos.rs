@@ -3,10 +3,10 @@
 use anyhow::Result;
 
 use crate::toolchain::Choice;
-use crate::{guests, process, redis, workspace};
+use crate::{debian, guests, process, workspace};
 
 pub(crate) fn run(rest: &[String]) -> Result<()> {
-    redis::ensure("chaos")?;
+    debian::REDIS.ensure("chaos")?;
     guests::build_rust(Choice::default())?;
     process::step("chaos", "building the host");
     workspace::build_programs()?;

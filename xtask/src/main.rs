@@ -1,4 +1,4 @@
-//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos`.
+//! Keyrail's tasks: `cargo xtask demo | test | guests | bench | simulate | chaos | book | reference | check-deploy | licences | dist`.
 //!
 //! They prepare what a fresh machine lacks and say each step in one line. Only light dependencies: everybody who builds
 //! anything waits for it.
@@ -10,12 +10,17 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod book;
 mod chaos;
+mod check_deploy;
+mod debian;
 mod demo;
+mod dist;
 mod guests;
 mod languages;
+mod notices;
 mod process;
-mod redis;
+mod reference;
 mod simulate;
 mod test;
 mod toolchain;
@@ -66,11 +71,29 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Build the documentation as a book, and check every link
+    Book,
     /// Run the engine in a simulated world: `--seeds N [--seed FIRST] [--trace] [--mistake M]`
     Simulate {
         /// Passed on to the simulation
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
+    },
+    /// Make the pages of docs/reference from the program: settings, commands
+    Reference,
+    /// Check Dockerfile, compose file, chart, manifests and systemd unit, with the tools of those who use them
+    CheckDeploy {
+        /// Render deploy/kubernetes/keyrail.yaml anew
+        #[arg(long)]
+        write: bool,
+    },
+    /// Check that every dependency has a licence and a source that deny.toml allows
+    Licences,
+    /// Build a release: a static program, manual pages, completions, licences and SBOM, in the target folder's `dist-archives/`
+    Dist {
+        /// Only the program, and put it there
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
     },
 }
 
@@ -82,7 +105,13 @@ fn main() -> ExitCode {
         Task::Component { project, output, toolchain } => guests::component(&project, &output, toolchain),
         Task::Bench { only } => bench::run(only),
         Task::Chaos { rest } => chaos::run(&rest),
+        Task::Book => book::run(),
         Task::Simulate { rest } => simulate::run(&rest),
+        Task::Reference => reference::run(),
+        Task::CheckDeploy { write } => check_deploy::run(write),
+        Task::Licences => notices::check(),
+        Task::Dist { binary: Some(to) } => dist::binary(&to),
+        Task::Dist { binary: None } => dist::archive(),
     };
     report(done)
 }

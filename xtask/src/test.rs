@@ -3,10 +3,14 @@
 use anyhow::Result;
 
 use crate::toolchain::Choice;
-use crate::{guests, process, redis, workspace};
+use crate::{debian, guests, process, workspace};
 
 pub(crate) fn run(rest: &[String]) -> Result<()> {
-    redis::ensure("test")?;
+    debian::REDIS.ensure("test")?;
+    debian::PROMTOOL.ensure("test")?;
+    if std::env::var_os("KEYRAIL_CHROMIUM").is_none() {
+        debian::CHROMIUM.ensure("test")?;
+    }
     guests::build(Choice::default())?;
     process::step("test", "building the host");
     workspace::build_programs()?;

@@ -1,6 +1,7 @@
 //! Where things are: the workspace, cargo, cargo's target folder.
 
 use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -49,6 +50,24 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
     let metadata = process::output(cargo().args(["metadata", "--no-deps", "--offline", "--format-version", "1"]))?;
     let folder = json_text(&metadata, "target_directory").context("cargo metadata names no target_directory")?;
     Ok(PathBuf::from(folder))
+}
+
+/// The folder of what is got or made once and kept, outside of every checkout.
+pub(crate) fn cache() -> Result<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).context("HOME is not set")?;
+    Ok(PathBuf::from(home).join(".cache/keyrail"))
+}
+
+/// A number for this text, to name a folder by.
+pub(crate) fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// When the commit that is checked out was made, in seconds since 1970.
+pub(crate) fn commit_time_s() -> Result<String> {
+    process::output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()))
 }
 
 /// The text of a member of a JSON object. Not worth a JSON library: paths escape nothing but quotes and backslashes.

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 
 use crate::clock;
+use crate::hash::sha256_hex;
 
 /// What tokens of ours begin with, so that scanners for secrets can find one that leaked.
 const PREFIX: &str = "keyrail_";
@@ -140,7 +141,7 @@ impl Tokens {
             found.conditional_assign(&(index as u64), known.digest.ct_eq(&digest));
         }
         let holder = &self.0.get(usize::try_from(found).ok()?)?.holder;
-        let now = Timestamp::from_millisecond(clock::wall_ms() as i64).ok()?;
+        let now = Timestamp::from_millisecond(clock::wall_ms().cast_signed()).ok()?;
         holder.expires.is_none_or(|expires| now < expires).then_some(holder)
     }
 
@@ -158,7 +159,7 @@ impl Tokens {
 /// A new token, and its entry for the file.
 pub fn new_token(name: &str, roles: Vec<Role>, expires: Option<Timestamp>) -> (String, TokenEntry) {
     let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(clock::secret::<RANDOM_BYTES>()));
-    let sha256 = hex(&Sha256::digest(token.as_bytes()));
+    let sha256 = sha256_hex(token.as_bytes());
     (token, TokenEntry { name: name.into(), roles, sha256, expires })
 }
 
@@ -167,10 +168,6 @@ pub fn entry_text(entry: &TokenEntry) -> String {
     let file = TokensFile { tokens: vec![entry.clone()] };
     // Our own struct of texts always serializes.
     toml::to_string(&file).unwrap_or_default()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn from_hex(text: &str) -> Option<[u8; 32]> {
@@ -210,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_expired_token_is_none() {
-        let at = |ms: i64| Some(Timestamp::from_millisecond(clock::wall_ms() as i64 + ms).unwrap());
+        let at = |ms: i64| Some(Timestamp::from_millisecond(clock::wall_ms().cast_signed() + ms).unwrap());
         for (expires, good) in [(at(3_600_000), true), (at(-1_000), false)] {
             let (token, entry) = new_token("x", vec![Role::Read], expires);
             let tokens = Tokens::parse(&entry_text(&entry)).unwrap();

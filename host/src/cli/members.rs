@@ -103,6 +103,7 @@ mod tests {
             release: "1".into(),
             leaving,
             held: vec![],
+            hot: vec![],
         }
     }
 

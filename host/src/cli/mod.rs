@@ -6,12 +6,15 @@
 mod audit;
 mod by;
 mod check;
+mod config;
 mod deploy;
 mod dlq;
 mod doctor;
+mod document;
 mod failure;
 mod halted;
 mod head;
+mod health;
 mod load;
 mod log;
 mod members;
@@ -37,7 +40,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use keyrail::config::{self, Config, Layers};
+use keyrail::config::{COMPILE_COMMAND, Config, Layers, load as load_config, origins};
 
 use failure::{Exit, Usage};
 
@@ -71,7 +74,7 @@ Settings come from defaults, then keyrail.toml in the working folder (or --confi
 environment (engine.lease_ttl_ms is KEYRAIL_ENGINE_LEASE_TTL_MS), then flags.";
 
 #[derive(Parser)]
-#[command(name = "keyrail", version, about = "Runs WebAssembly handlers on keyed events, in order per key")]
+#[command(name = "keyrail", version = env!("KEYRAIL_VERSION"), about = "Runs WebAssembly handlers on keyed events, in order per key")]
 #[command(long_about = LONG_ABOUT, after_help = EXIT_CODES, after_long_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 struct Cli {
     #[command(flatten)]
@@ -139,9 +142,13 @@ enum Command {
     Tail(tail::Args),
     Top(top::Args),
     Doctor(doctor::Args),
+    /// Look at settings: what is in force and who set it, and what there is to set
+    #[command(subcommand)]
+    Config(config::Command),
     Token(token::Args),
+    Health(health::Args),
     /// Compile a component for a host that started this process
-    #[command(name = config::COMPILE_COMMAND, hide = true)]
+    #[command(name = COMPILE_COMMAND, hide = true)]
     CompileComponent {
         /// What the host wants
         job: String,
@@ -152,6 +159,8 @@ enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+    #[command(hide = true)]
+    Man(document::Man),
 }
 
 /// Parses the arguments, does what they say, and tells how it went.
@@ -168,15 +177,7 @@ pub(crate) fn main() -> ExitCode {
     if let Some(broker) = cli.settings.broker.as_ref().or(cli.settings.host.as_ref()) {
         text::remember_broker(broker);
     }
-    let done = match layers(&cli.settings) {
-        Err(error) => Err(error),
-        Ok(layers) => match (config::load(&layers), &cli.command) {
-            (Ok(config), _) => perform(cli, &config, &config::origins(&layers)),
-            // It says everything that is wrong, this too.
-            (Err(error), Command::Doctor(args)) => doctor::misconfigured(args, &error, &config::origins(&layers)),
-            (Err(error), _) => Err(error.into()),
-        },
-    };
+    let done = tell(&cli.command).unwrap_or_else(|| configured(cli));
     let exit = match done {
         Ok(exit) => exit,
         Err(error) => failure::report(&error),
@@ -194,14 +195,36 @@ fn compile(job: &str) -> ExitCode {
     }
 }
 
+/// What the program says of itself: no configuration is needed, and none can be in the way.
+fn tell(command: &Command) -> Option<Result<Exit>> {
+    match command {
+        Command::Completions { shell } => Some(completions(*shell)),
+        Command::Man(args) => Some(document::man(args, Cli::command())),
+        Command::Config(command) => config::tell(command),
+        _ => None,
+    }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<Exit> {
+    let mut script = vec![];
+    clap_complete::generate(shell, &mut Cli::command(), "keyrail", &mut script);
+    io::stdout().write_all(&script)?;
+    Ok(Exit::Done)
+}
+
+fn configured(cli: Cli) -> Result<Exit> {
+    let layers = layers(&cli.settings)?;
+    match (load_config(&layers), &cli.command) {
+        (Ok(_), Command::Config(config::Command::Show(args))) => config::show(args, &layers),
+        (Ok(config), _) => perform(cli, &config, &origins(&layers)),
+        // It says everything that is wrong, this too.
+        (Err(error), Command::Doctor(args)) => doctor::misconfigured(args, &error, &origins(&layers)),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
 fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
     log::start(&config.log, matches!(cli.command, Command::Run(_)))?;
-    if let Command::Completions { shell } = cli.command {
-        let mut script = vec![];
-        clap_complete::generate(shell, &mut Cli::command(), "keyrail", &mut script);
-        io::stdout().write_all(&script)?;
-        return Ok(Exit::Done);
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let named = cli.settings.broker.is_some() || cli.settings.host.is_some();
     let done = runtime.block_on(async {
@@ -218,6 +241,7 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
             Command::Test(args) => test::run(args, config).await,
             Command::New(args) => new::run(args),
             Command::Token(args) => token::run(args),
+            Command::Health(args) => health::run(args, config).await,
             Command::Record(args) => replay::record(args, config).await,
             Command::Replay(args) => replay::replay(args, config).await,
             Command::State(state::Command::Dump(args)) => state::dump(args, config).await,
@@ -233,8 +257,10 @@ fn perform(cli: Cli, config: &Config, origins: &[String]) -> Result<Exit> {
             Command::Tail(args) => tail::run(args, config).await,
             Command::Top(args) => top::run(args, config).await,
             Command::Doctor(args) => doctor::run(args, config, origins).await,
-            // Done before there was a configuration.
-            Command::CompileComponent { .. } | Command::Completions { .. } => Ok(Exit::Done),
+            // Done before there was a runtime.
+            Command::CompileComponent { .. } | Command::Completions { .. } | Command::Man(_) | Command::Config(_) => {
+                Ok(Exit::Done)
+            }
         }
     });
     // A thread that still reads standard input must not keep the process.

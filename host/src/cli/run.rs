@@ -9,9 +9,12 @@ use keyrail::access::{self, Access};
 use keyrail::api::{Health, Server, Stage};
 use keyrail::clock;
 use keyrail::config::{BrokerAddress, Config};
-use keyrail::engine::{Engine, Handler, Idle, WasmHandler};
+use keyrail::engine::{Engine, Handler, Idle, Surroundings, WasmHandler};
 use keyrail::modules::{Modules, OwnFiles};
 use keyrail::service::{Search, Service};
+use keyrail::telemetry::Telemetry;
+use keyrail::telemetry::metrics::{FleetSource, Guests};
+use keyrail::telemetry::traces::Traces;
 use keyrail_ordering::{GroupName, OwnerId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
@@ -59,7 +62,14 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let runtime = load::runtime(config)?;
     let modules = load::all(&runtime, &args.handlers).await?;
     let broker = access::open_broker(config).await?;
+    let owner = owner_id();
+    let traces = Traces::start(&config.traces, owner.as_str())?;
+    let telemetry = Telemetry::new(traces.clone());
+    telemetry.show(Arc::new(Guests(runtime.clone())));
     let service = Service::new(broker.clone(), config.publish.clone()).with_view_ttl_ms(config.api.view_ttl_ms);
+    // This one counts nowhere: what is shown must not hold what shows it.
+    telemetry.show(Arc::new(FleetSource::new(Arc::new(service.clone()))));
+    let service = service.with_telemetry(telemetry.clone());
     let registrations: Vec<_> = modules.iter().map(|module| load::registration(module)).collect();
     let access = Access::Direct(service.clone());
     for handler in access.register(registrations).await? {
@@ -67,10 +77,10 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     }
     let health = Health::default();
     let server = Server::start(service.clone(), socket(config).as_deref(), config, health.clone()).await?;
-    let owner = owner_id();
     let own = modules.clone();
     let handlers = modules.into_iter().map(|module| Arc::new(WasmHandler(module)) as Arc<dyn Handler>).collect();
-    let mut engine = Engine::start(broker.clone(), handlers, &config.engine, owner.clone())
+    let surroundings = Surroundings { telemetry, ..Surroundings::default() };
+    let mut engine = Engine::start_in(surroundings, broker.clone(), handlers, &config.engine, owner.clone())
         .await
         .context("cannot start the host")?;
     let own = OwnFiles { modules: own, directory: args.directory };
@@ -119,6 +129,7 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
         None => Exit::Done,
     };
     server.stop().await;
+    traces.stop().await;
     impatient.abort();
     Ok(exit)
 }

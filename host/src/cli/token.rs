@@ -76,7 +76,7 @@ fn check(text: &str) -> Result<()> {
 }
 
 fn expiry(days: u32) -> Result<Timestamp> {
-    let now = Timestamp::from_millisecond(clock::wall_ms() as i64)?;
+    let now = Timestamp::from_millisecond(clock::wall_ms().cast_signed())?;
     let wrong = || Usage(format!("--days {days} is beyond any calendar"));
     Ok(now.checked_add(SignedDuration::from_hours(24 * i64::from(days))).map_err(|_| wrong())?)
 }

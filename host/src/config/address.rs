@@ -138,7 +138,7 @@ impl fmt::Debug for BrokerAddress {
 }
 
 /// `redis://user:secret@host` becomes `redis://user:***@host`.
-fn without_password(url: &str) -> String {
+pub(super) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.into() };
     let Some((userinfo, host)) = rest.rsplit_once('@') else { return url.into() };
     let user = userinfo.split_once(':').map_or(userinfo, |(user, _)| user);

@@ -1,10 +1,11 @@
 //! Limits and times of the engine.
 
 use keyrail_ordering::RetryPolicy;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a host owns partitions and works on them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineConfig {
     /// How long a lease lasts unless it is renewed: the longest pause of a key whose host died, and the longest a host
@@ -136,12 +137,16 @@ impl EngineConfig {
 }
 
 /// [`RetryPolicy`] as a section: single values may be left out, other names are refused.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct RetryFields {
+    /// Tries that an event gets in all.
     attempts_max: u32,
+    /// Hosts that may die on an event before it halts its key.
     crashes_max: u32,
+    /// Wait after the first failed try; doubles with each further one.
     backoff_base_ms: u64,
+    /// The longest wait between two tries, whatever the handler wishes.
     backoff_cap_ms: u64,
 }
 

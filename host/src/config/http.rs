@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::zeros;
@@ -12,7 +13,7 @@ use super::zeros;
 pub const DEFAULT_PORT: u16 = 7411;
 
 /// The HTTP API over TCP.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
     /// Where a host listens: `auto` is port 7411 of 127.0.0.1, or any free port of it if that is taken; `off`; or
@@ -72,7 +73,7 @@ impl Default for HttpConfig {
 }
 
 /// How commands reach a host at `http://…` or `https://…`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientConfig {
     /// File that holds a token and nothing else. The variable `KEYRAIL_TOKEN` does as well.

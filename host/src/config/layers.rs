@@ -31,9 +31,8 @@ pub struct Layers {
 
 /// The configuration of these layers.
 pub fn load(layers: &Layers) -> Result<Config, ConfigError> {
-    let mut config = match &layers.file {
-        Some(path) => read_file(path)?,
-        None if Path::new(FILE_NAME).exists() => read_file(Path::new(FILE_NAME))?,
+    let mut config = match file_of(layers) {
+        Some(path) => read_file(&path)?,
         None => Config::default(),
     };
     let names = leaves(&table_of(&Config::default()));
@@ -53,15 +52,18 @@ pub fn load(layers: &Layers) -> Result<Config, ConfigError> {
 
 /// Where settings that are not defaults come from, lowest layer first: the file, variables, flags.
 pub fn origins(layers: &Layers) -> Vec<String> {
-    let file = match &layers.file {
-        Some(path) => Some(path.display().to_string()),
-        None => Path::new(FILE_NAME).exists().then(|| FILE_NAME.to_string()),
-    };
+    let file = file_of(layers).map(|path| path.display().to_string());
     let names = leaves(&table_of(&Config::default()));
     let variables = layers.environment.iter().filter(|(name, _)| matches!(setting_of(name, &names), Ok(Some(_))));
     let variables = variables.map(|(name, _)| format!("variable {name}"));
     let flags = layers.flags.iter().map(|(flag, ..)| flag.clone());
     file.into_iter().chain(variables).chain(flags).collect()
+}
+
+/// The file of these layers, if there is one.
+pub(super) fn file_of(layers: &Layers) -> Option<PathBuf> {
+    let usual = || Path::new(FILE_NAME).exists().then(|| PathBuf::from(FILE_NAME));
+    layers.file.clone().or_else(usual)
 }
 
 fn read_file(path: &Path) -> Result<Config, ConfigError> {
@@ -124,35 +126,38 @@ fn typed(like: &Value, text: &str) -> Result<Value, String> {
 
 /// The setting that a variable names. A variable that begins like a section of ours and is none is refused; others
 /// with our prefix are somebody else's (Kubernetes sets `KEYRAIL_SERVICE_HOST` for a service of that name).
-fn setting_of(variable: &str, names: &[String]) -> Result<Option<String>, ConfigError> {
-    let Some(rest) = variable.strip_prefix(PREFIX) else { return Ok(None) };
-    if OWN_VARIABLES.contains(&variable) {
+pub(super) fn setting_of(variable: &str, names: &[String]) -> Result<Option<String>, ConfigError> {
+    if !variable.starts_with(PREFIX) || OWN_VARIABLES.contains(&variable) {
         return Ok(None);
     }
-    let upper = |name: &str| name.replace('.', "_").to_ascii_uppercase();
-    if let Some(name) = names.iter().find(|name| upper(name) == rest) {
+    if let Some(name) = names.iter().find(|name| variable_of(name) == variable) {
         return Ok(Some(name.clone()));
     }
     let section = names.iter().filter_map(|name| name.split_once('.')).map(|(section, _)| section);
-    let ours: Option<&str> = section.into_iter().find(|section| rest.starts_with(&format!("{}_", upper(section))));
+    let ours: Option<&str> = section.into_iter().find(|section| variable.starts_with(&(variable_of(section) + "_")));
     match ours {
         None => Ok(None),
         Some(section) => {
             let known = names.iter().filter(|name| name.starts_with(&format!("{section}.")));
-            let known: Vec<_> = known.map(|name| format!("{PREFIX}{}", upper(name))).collect();
+            let known: Vec<_> = known.map(|name| variable_of(name)).collect();
             let message = format!("no such setting; there are: {}", known.join(", "));
             Err(ConfigError::Setting { place: format!("variable {variable}"), message })
         }
     }
 }
 
-fn table_of(config: &Config) -> Table {
+/// The variable of a setting: `KEYRAIL_ENGINE_LEASE_TTL_MS` for `engine.lease_ttl_ms`.
+pub(super) fn variable_of(name: &str) -> String {
+    format!("{PREFIX}{}", name.replace('.', "_").to_ascii_uppercase())
+}
+
+pub(super) fn table_of(config: &Config) -> Table {
     // Our own structs of numbers and texts; limits above i64 are refused when they are read.
     Table::try_from(config).unwrap_or_default()
 }
 
 /// The dotted names of all values.
-fn leaves(table: &Table) -> Vec<String> {
+pub(super) fn leaves(table: &Table) -> Vec<String> {
     let mut names = vec![];
     for (name, value) in table {
         match value {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use keyrail_runtime::manifest::HostPattern;
-use keyrail_runtime::{Compiler, Limits, Settings};
+use keyrail_runtime::{Compiler, Limits, Settings, with_limits};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::zeros;
@@ -11,111 +12,84 @@ use super::zeros;
 /// The command of the program that compiles a component as a child process. Not for people.
 pub const COMPILE_COMMAND: &str = "compile-component";
 
-/// What a handler may use. The limits are defaults: a handler's manifest may wish for another, up to `ceiling`. Each acts on one
-/// call of one handler unless it says otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RuntimeConfig {
-    /// Linear memory of an instance.
-    pub memory_max_bytes: u64,
-    /// Linear memory of an instance after which a fresh one takes its place.
-    pub instance_memory_max_bytes: u64,
-    /// Elements of a table of an instance.
-    pub table_elements_max: u64,
-    /// Time that the guest itself computes.
-    pub cpu_max_ms: u64,
-    /// Time that a call may take in all, waiting for the host included.
-    pub wall_max_ms: u64,
-    /// Reads of committed state of a call.
-    pub state_reads_max: u64,
-    /// Size of one state value.
-    pub state_value_max_bytes: u64,
-    /// Size of all state writes of a call.
-    pub state_changes_max_bytes: u64,
-    /// Size of one emitted event.
-    pub emit_max_bytes: u64,
-    /// Emitted events of a call.
-    pub emits_max: u64,
-    /// Log lines of a call; further ones are dropped and counted.
-    pub log_lines_max: u64,
-    /// Size of a log line; the rest is cut.
-    pub log_line_max_bytes: u64,
-    /// Log lines of a handler in a minute on this host; further ones are dropped and counted.
-    pub log_lines_per_minute_max: u64,
-    /// HTTP requests of a call.
-    pub http_requests_max: u64,
-    /// Size of the body of an HTTP response.
-    pub http_response_max_bytes: u64,
-    /// Time to reach a host over HTTP.
-    pub http_connect_max_ms: u64,
-    /// Time until an HTTP response begins, and between two parts of it.
-    pub http_wait_max_ms: u64,
-    /// Instances of one handler that live at once.
-    pub handler_instances_max: u64,
-    /// Calls after which an instance is replaced by a fresh one.
-    pub instance_calls_max: u64,
-    /// The most that a manifest may wish for.
-    pub ceiling: Limits,
-    /// Stack of the guest.
-    pub stack_max_bytes: u64,
-    /// Instances that live at once, over all handlers. One of many parts, like Python's, counts as several.
-    pub instances_max: u32,
-    /// Time that a component may take to describe itself.
-    pub describe_max_ms: u64,
-    /// How often running guests are looked at.
-    pub epoch_tick_ms: u64,
-    /// Where compiled handlers are kept: a folder, `auto` for the user's cache folder, `off` for nowhere.
-    pub cache_dir: String,
-    /// Time that compiling one component may take.
-    pub compile_max_ms: u64,
-    /// Memory of the process that compiles a component.
-    pub compile_memory_max_bytes: u64,
-    /// The hosts that manifests may grant HTTP to, with commas between: `api.example.org, *.example.net`. `*` for all.
-    pub http_hosts: String,
-    /// Variables of the host's environment that manifests may name as secrets: those that start so. Empty for none.
-    pub secrets_env_prefix: String,
-    /// Folder whose files manifests may name as secrets. Empty for none.
-    pub secrets_dir: String,
+/// A macro for the sake of the limits: `with_limits` has the one list of them.
+macro_rules! runtime_config {
+    ($($(#[$doc:meta])* $name:ident: $least:expr, $default:expr, $ceiling:expr;)*) => {
+        /// What a handler may use. The limits are defaults: a handler's manifest may wish for another, up to `ceiling`. Each acts
+        /// on one call of one handler unless it says otherwise.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct RuntimeConfig {
+            $($(#[$doc])* pub $name: u64,)*
+            /// The most that a manifest may wish for.
+            pub ceiling: Limits,
+            /// Stack of the guest.
+            pub stack_max_bytes: u64,
+            /// Instances that live at once, over all handlers. One of many parts, like Python's, counts as several.
+            pub instances_max: u32,
+            /// Time that a component may take to describe itself.
+            pub describe_max_ms: u64,
+            /// How often running guests are looked at.
+            pub epoch_tick_ms: u64,
+            /// Where compiled handlers are kept: a folder, `auto` for the user's cache folder, `off` for nowhere.
+            pub cache_dir: String,
+            /// Time that compiling one component may take.
+            pub compile_max_ms: u64,
+            /// Memory of the process that compiles a component.
+            pub compile_memory_max_bytes: u64,
+            /// The hosts that manifests may grant HTTP to, with commas between: `api.example.org, *.example.net`. `*` for all.
+            pub http_hosts: String,
+            /// Variables of the host's environment that manifests may name as secrets: those that start so. Empty for none.
+            pub secrets_env_prefix: String,
+            /// Folder whose files manifests may name as secrets. Empty for none.
+            pub secrets_dir: String,
+        }
+
+        /// As the runtime has them, but that compiled handlers are kept.
+        impl Default for RuntimeConfig {
+            fn default() -> Self {
+                let settings = Settings::default();
+                Self {
+                    $($name: settings.$name,)*
+                    ceiling: settings.ceiling,
+                    stack_max_bytes: settings.stack_max_bytes,
+                    instances_max: settings.instances_max,
+                    describe_max_ms: settings.describe_max_ms,
+                    epoch_tick_ms: settings.epoch_tick_ms,
+                    cache_dir: "auto".into(),
+                    compile_max_ms: settings.compile_max_ms,
+                    compile_memory_max_bytes: settings.compile_memory_max_bytes,
+                    http_hosts: "*".into(),
+                    secrets_env_prefix: settings.secrets_env_prefix,
+                    secrets_dir: String::new(),
+                }
+            }
+        }
+
+        impl From<&RuntimeConfig> for Settings {
+            fn from(config: &RuntimeConfig) -> Self {
+                Self {
+                    $($name: config.$name,)*
+                    ceiling: config.ceiling,
+                    stack_max_bytes: config.stack_max_bytes,
+                    instances_max: config.instances_max,
+                    describe_max_ms: config.describe_max_ms,
+                    epoch_tick_ms: config.epoch_tick_ms,
+                    cache_dir: config.cache_folder(),
+                    compiler: own_compiler(),
+                    compile_max_ms: config.compile_max_ms,
+                    compile_memory_max_bytes: config.compile_memory_max_bytes,
+                    // Checked in `problems`: a host that is none is never left out of the list.
+                    http_hosts: config.hosts().unwrap_or_else(|_| Some(vec![])),
+                    secrets_env_prefix: config.secrets_env_prefix.clone(),
+                    secrets_dir: (!config.secrets_dir.is_empty()).then(|| PathBuf::from(&config.secrets_dir)),
+                }
+            }
+        }
+    };
 }
 
-/// As the runtime has them, but that compiled handlers are kept.
-impl Default for RuntimeConfig {
-    fn default() -> Self {
-        let settings = Settings::default();
-        Self {
-            memory_max_bytes: settings.memory_max_bytes,
-            instance_memory_max_bytes: settings.instance_memory_max_bytes,
-            table_elements_max: settings.table_elements_max,
-            cpu_max_ms: settings.cpu_max_ms,
-            wall_max_ms: settings.wall_max_ms,
-            state_reads_max: settings.state_reads_max,
-            state_value_max_bytes: settings.state_value_max_bytes,
-            state_changes_max_bytes: settings.state_changes_max_bytes,
-            emit_max_bytes: settings.emit_max_bytes,
-            emits_max: settings.emits_max,
-            log_lines_max: settings.log_lines_max,
-            log_line_max_bytes: settings.log_line_max_bytes,
-            log_lines_per_minute_max: settings.log_lines_per_minute_max,
-            http_requests_max: settings.http_requests_max,
-            http_response_max_bytes: settings.http_response_max_bytes,
-            http_connect_max_ms: settings.http_connect_max_ms,
-            http_wait_max_ms: settings.http_wait_max_ms,
-            handler_instances_max: settings.handler_instances_max,
-            instance_calls_max: settings.instance_calls_max,
-            ceiling: settings.ceiling,
-            stack_max_bytes: settings.stack_max_bytes,
-            instances_max: settings.instances_max,
-            describe_max_ms: settings.describe_max_ms,
-            epoch_tick_ms: settings.epoch_tick_ms,
-            cache_dir: "auto".into(),
-            compile_max_ms: settings.compile_max_ms,
-            compile_memory_max_bytes: settings.compile_memory_max_bytes,
-            http_hosts: "*".into(),
-            secrets_env_prefix: settings.secrets_env_prefix,
-            secrets_dir: String::new(),
-        }
-    }
-}
+with_limits!(runtime_config);
 
 impl RuntimeConfig {
     /// The folder for compiled handlers, if they are to be kept. `auto` needs a home folder, and does without otherwise.
@@ -164,43 +138,4 @@ impl RuntimeConfig {
 /// This very program, whatever lies under its name by now: an upgrade may have replaced the file.
 fn own_compiler() -> Compiler {
     Compiler::Child { command: vec!["/proc/self/exe".into(), COMPILE_COMMAND.into()] }
-}
-
-impl From<&RuntimeConfig> for Settings {
-    fn from(config: &RuntimeConfig) -> Self {
-        Self {
-            memory_max_bytes: config.memory_max_bytes,
-            instance_memory_max_bytes: config.instance_memory_max_bytes,
-            table_elements_max: config.table_elements_max,
-            cpu_max_ms: config.cpu_max_ms,
-            wall_max_ms: config.wall_max_ms,
-            state_reads_max: config.state_reads_max,
-            state_value_max_bytes: config.state_value_max_bytes,
-            state_changes_max_bytes: config.state_changes_max_bytes,
-            emit_max_bytes: config.emit_max_bytes,
-            emits_max: config.emits_max,
-            log_lines_max: config.log_lines_max,
-            log_line_max_bytes: config.log_line_max_bytes,
-            log_lines_per_minute_max: config.log_lines_per_minute_max,
-            http_requests_max: config.http_requests_max,
-            http_response_max_bytes: config.http_response_max_bytes,
-            http_connect_max_ms: config.http_connect_max_ms,
-            http_wait_max_ms: config.http_wait_max_ms,
-            handler_instances_max: config.handler_instances_max,
-            instance_calls_max: config.instance_calls_max,
-            ceiling: config.ceiling,
-            stack_max_bytes: config.stack_max_bytes,
-            instances_max: config.instances_max,
-            describe_max_ms: config.describe_max_ms,
-            epoch_tick_ms: config.epoch_tick_ms,
-            cache_dir: config.cache_folder(),
-            compiler: own_compiler(),
-            compile_max_ms: config.compile_max_ms,
-            compile_memory_max_bytes: config.compile_memory_max_bytes,
-            // Checked in `problems`: a host that is none is never left out of the list.
-            http_hosts: config.hosts().unwrap_or_else(|_| Some(vec![])),
-            secrets_env_prefix: config.secrets_env_prefix.clone(),
-            secrets_dir: (!config.secrets_dir.is_empty()).then(|| PathBuf::from(&config.secrets_dir)),
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Settings of publishing, deploying, retention, Redis, the API and the log.
 
 use keyrail_broker::Retention;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::zeros;
@@ -11,7 +12,7 @@ const GENERATION_FLOOR_MAX: u64 = 1 << 62;
 const RETENTION_AGE_MAX_MS: u64 = 10 * 365 * 24 * 3_600 * 1_000;
 
 /// How events are taken in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PublishConfig {
     /// Events in one call to the broker.
@@ -75,7 +76,7 @@ impl PublishConfig {
 }
 
 /// How Redis is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RedisConfig {
     /// How long a call may take before it counts as not answered.
@@ -109,7 +110,7 @@ impl RedisConfig {
 }
 
 /// How long settled events are kept. An event goes once every registered handler has settled it and no limit keeps it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
     /// Newest events of each key that are kept, settled or not; 0 for none.
@@ -134,7 +135,7 @@ impl From<&RetentionConfig> for Retention {
 }
 
 /// The local HTTP API of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApiConfig {
     /// The Unix socket to serve: a path, `auto` for `FILE.sock` beside an embedded file (none for other brokers), `off`
@@ -195,7 +196,7 @@ impl ApiConfig {
 }
 
 /// How handlers are deployed and loaded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModulesConfig {
     /// How long keyrail deploy waits for every host to load a handler before it takes it back.
@@ -224,7 +225,7 @@ impl ModulesConfig {
 }
 
 /// What is logged, to standard error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
     /// What to log, in the syntax of `RUST_LOG` (`info`, `keyrail=debug,warn`); `auto` is `info` for `run` and `warn` for
@@ -253,7 +254,7 @@ impl LogConfig {
 }
 
 /// How a log line looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For people.

@@ -41,6 +41,7 @@ pub(super) async fn acquire(shared: &Shared, spec: &Arc<PartitionSpec>) -> Resul
             }
             Err(AcquireError::Broker(error)) => error,
         };
+        shared.metrics().broker_failed(&error);
         tries += 1;
         if tries >= TRIES_MAX || !matches!(error, Error::Unavailable(_)) || shared.stopping.is_cancelled() {
             warn!(partition = %spec.id, %error, "the partition could not be acquired");

@@ -10,12 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use keyrail_broker::FencedError;
-use keyrail_ordering::{Catalog, Entry, EntryRef, Event, EventError, GroupName, Lease, Outgoing, StateChange};
+use keyrail_ordering::{
+    Catalog, Content, Entry, EntryRef, Event, EventError, GroupName, Lease, Outgoing, StateChange, TraceContext,
+};
 use keyrail_runtime::{CallHost, Emit, EmitRefusal};
 use sha2::{Digest, Sha256};
 
 use super::holdings::Holding;
 use super::shared::Shared;
+use crate::telemetry::metrics::LossCause;
+use crate::telemetry::traces::hand_on;
 
 /// Headers of this prefix are the host's.
 pub(crate) const HOST_HEADER_PREFIX: &str = "keyrail-";
@@ -108,6 +112,8 @@ pub(super) struct EventCall {
     pub(super) entry: Arc<Entry>,
     /// The id of the event in `entry`.
     pub(super) event_id: Arc<str>,
+    /// What emitted events come from, see [`hand_on`].
+    pub(super) trace: Option<TraceContext>,
 }
 
 #[async_trait]
@@ -123,8 +129,9 @@ impl CallHost for EventCall {
                 Ok(value)
             }
             Err(error) => {
+                session.shared.metrics().fenced_call_failed(&error);
                 if matches!(error, FencedError::Fenced) {
-                    session.holding.lost.cancel();
+                    session.holding.lose(LossCause::Fenced);
                 }
                 Err(error.to_string())
             }
@@ -132,8 +139,9 @@ impl CallHost for EventCall {
     }
 
     fn accept(&mut self, emit: Emit, nth: u32) -> Result<Outgoing, EmitRefusal> {
-        let shared = &self.session.shared;
-        accept(&shared.catalog(), &self.session.lease.partition.id.group, &self.entry.at, &self.event_id, emit, nth)
+        let (catalog, group) = (self.session.shared.catalog(), &self.session.lease.partition.id.group);
+        let accepted = accept(&catalog, group, &self.entry.at, &self.event_id, emit, nth);
+        accepted.map(|outgoing| traced(outgoing, &self.entry, self.trace))
     }
 }
 
@@ -146,6 +154,8 @@ pub(super) struct SharedCall {
     pub(super) event_id: Arc<str>,
     /// Set when the guest asks for state: there is none, since nothing orders it.
     pub(super) wanted_state: Arc<AtomicBool>,
+    /// What emitted events come from, see [`hand_on`].
+    pub(super) trace: Option<TraceContext>,
 }
 
 #[async_trait]
@@ -156,8 +166,17 @@ impl CallHost for SharedCall {
     }
 
     fn accept(&mut self, emit: Emit, nth: u32) -> Result<Outgoing, EmitRefusal> {
-        accept(&self.shared.catalog(), &self.group, &self.entry.at, &self.event_id, emit, nth)
+        let accepted = accept(&self.shared.catalog(), &self.group, &self.entry.at, &self.event_id, emit, nth);
+        accepted.map(|outgoing| traced(outgoing, &self.entry, self.trace))
     }
+}
+
+/// The emitted event goes on in the trace of the event that caused it.
+fn traced(mut outgoing: Outgoing, cause: &Entry, trace: Option<TraceContext>) -> Outgoing {
+    if let Content::Event(event) = &cause.content {
+        hand_on(&mut outgoing.event.headers, event, trace);
+    }
+    outgoing
 }
 
 /// Checks what a call emits, and makes an event of it.

@@ -25,6 +25,7 @@ use tracing::{debug, error, warn};
 use super::pool::Pools;
 use super::shared::Shared;
 use super::worker::{self, Ending};
+use crate::telemetry::metrics::LossCause;
 
 /// Partitions that failed lately, or that are another host's; beyond this the knowledge is dropped.
 const REMEMBERED_MAX: usize = 10_000;
@@ -168,6 +169,7 @@ impl Discovery {
         let page = match self.shared.broker.ready(&sweep.source, cursor, limit).await {
             Ok(page) => page,
             Err(error) => {
+                self.shared.metrics().broker_failed(&error);
                 warn!(%error, "a ready set could not be read");
                 self.sweeps[index].cursor = None;
                 return false;
@@ -314,10 +316,13 @@ impl Discovery {
         self.shared.spawn(Box::pin(async move {
             let spec = Arc::new(spec);
             let partition = spec.id.clone();
-            let work = AssertUnwindSafe(worker::run(shared.clone(), version, spec.clone(), holding));
+            let work = AssertUnwindSafe(worker::run(shared.clone(), version, spec.clone(), holding.clone()));
             let ending = work.catch_unwind().await.unwrap_or_else(|_| {
                 // Not released: it lapses, and the next owner counts a crash for the head.
                 error!(%partition, "the worker panicked; its lease lapses");
+                if let (Some(metrics), Some(_)) = (shared.metrics().of_partition(&spec), holding.lease()) {
+                    metrics.lost(LossCause::Panicked);
+                }
                 Ending::Failed
             });
             let belled = shared.holdings.remove(&partition);
@@ -369,14 +374,20 @@ impl Discovery {
     async fn refresh_members(&mut self) {
         match self.shared.broker.members().await {
             Ok(members) => self.shared.set_membership(Membership::new(members)),
-            Err(error) => warn!(%error, "the members could not be read"),
+            Err(error) => {
+                self.shared.metrics().broker_failed(&error);
+                warn!(%error, "the members could not be read");
+            }
         }
     }
 
     async fn refresh_catalog(&self) {
         match self.shared.broker.catalog().await {
             Ok((catalog, _)) => self.shared.set_catalog(catalog),
-            Err(error) => warn!(%error, "the catalog could not be read"),
+            Err(error) => {
+                self.shared.metrics().broker_failed(&error);
+                warn!(%error, "the catalog could not be read");
+            }
         }
     }
 }

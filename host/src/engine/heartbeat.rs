@@ -16,7 +16,8 @@ use tracing::{error, warn};
 use super::holdings::Holding;
 use super::machine::Apart;
 use super::shared::Shared;
-use super::stats::count;
+use crate::telemetry::hot_keys::HotKeys;
+use crate::telemetry::metrics::LossCause;
 
 pub(super) struct HeartbeatThread {
     stop: CancellationToken,
@@ -48,6 +49,7 @@ impl Drop for HeartbeatThread {
 
 async fn beat(shared: &Shared, stop: &CancellationToken) {
     let mut heartbeat = shared.broker.heartbeat();
+    let mut hot_keys = HotKeys::default();
     let interval = Duration::from_millis(shared.config.heartbeat_interval_ms);
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -61,13 +63,14 @@ async fn beat(shared: &Shared, stop: &CancellationToken) {
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            () = beat_once(shared, heartbeat.as_mut()) => {}
+            () = beat_once(shared, heartbeat.as_mut(), &mut hot_keys) => {}
         }
     }
 }
 
-async fn beat_once(shared: &Shared, heartbeat: &mut dyn Heartbeat) {
+async fn beat_once(shared: &Shared, heartbeat: &mut dyn Heartbeat, hot_keys: &mut HotKeys) {
     let holdings: Vec<_> = shared.holdings.all().into_iter().filter(|holding| wants_renewal(shared, holding)).collect();
+    look_for_hot_keys(shared, &holdings, hot_keys);
     for chunk in holdings.chunks(shared.config.renew_batch_max) {
         renew(shared, heartbeat, chunk).await;
     }
@@ -76,16 +79,36 @@ async fn beat_once(shared: &Shared, heartbeat: &mut dyn Heartbeat) {
 
 fn wants_renewal(shared: &Shared, holding: &Holding) -> bool {
     let Some(lease) = holding.lease() else { return false };
-    if holding.lost.is_cancelled() {
+    if holding.is_lost() {
         return false;
     }
     let hangs = holding.hangs(shared.machine.now_ms());
     if hangs {
         error!(partition = %lease.partition.id, "the worker hangs: its lease is not renewed");
-        count(&shared.stats.lost);
-        holding.lost.cancel();
+        // Counted here and by the worker not: perhaps it never ends.
+        if let Some(metrics) = shared.metrics().of_partition(&lease.partition) {
+            metrics.lost(LossCause::Hung);
+        }
+        holding.lose(LossCause::Hung);
     }
     !hangs
+}
+
+/// Which keys are busy most of the time: told to the others with the next announcement.
+fn look_for_hot_keys(shared: &Shared, holdings: &[Arc<Holding>], hot_keys: &mut HotKeys) {
+    let (now_ms, now_ns) = (shared.machine.now_ms(), shared.machine.now_ns());
+    let owned = holdings.iter().filter_map(|holding| Some((holding.lease()?, holding.busy.total_ns(now_ns))));
+    let hot = hot_keys.look(now_ms, owned);
+    for key in hot_keys.warnings(now_ms, &hot) {
+        let category = key.category.as_ref().map(|category| format!("{category}/")).unwrap_or_default();
+        warn!(
+            handler = %key.group, key = %key.key,
+            "{category}{} keeps {} busy {} % of the time, and more hosts cannot help: split the key, or make the handler \
+             faster; see docs/operating/alerts.md, hot key",
+            key.key, key.group, key.share.percent()
+        );
+    }
+    shared.set_hot(hot);
 }
 
 async fn renew(shared: &Shared, heartbeat: &mut dyn Heartbeat, holdings: &[Arc<Holding>]) {
@@ -97,14 +120,16 @@ async fn renew(shared: &Shared, heartbeat: &mut dyn Heartbeat, holdings: &[Arc<H
             for (holding, held) in holdings.iter().zip(held) {
                 if held {
                     holding.renewed(sent_ms + ttl_ms);
-                } else if !holding.lost.is_cancelled() {
+                } else {
                     // Quiet: a lease that was just released is refused as well.
-                    count(&shared.stats.lost);
-                    holding.lost.cancel();
+                    holding.lose(LossCause::NotRenewed);
                 }
             }
         }
-        Err(error) => warn!(%error, leases = leases.len(), "leases could not be renewed"),
+        Err(error) => {
+            shared.metrics().broker_failed(&error);
+            warn!(%error, leases = leases.len(), "leases could not be renewed");
+        }
     }
 }
 
@@ -113,8 +138,11 @@ async fn announce(shared: &Shared, heartbeat: &mut dyn Heartbeat) {
     match heartbeat.announce(&member, shared.config.member_ttl_ms()).await {
         Ok(members) => {
             shared.set_membership(Membership::new(members));
-            shared.announced.notify_one();
+            shared.announced_at(shared.machine.now_ms());
         }
-        Err(error) => warn!(%error, "this host could not be announced to the others"),
+        Err(error) => {
+            shared.metrics().broker_failed(&error);
+            warn!(%error, "this host could not be announced to the others");
+        }
     }
 }

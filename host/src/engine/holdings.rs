@@ -12,6 +12,9 @@ use keyrail_ordering::{Lease, PartitionId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::busy::Busy;
+use crate::telemetry::metrics::LossCause;
+
 /// One partition of this process.
 #[derive(Default)]
 pub(super) struct Holding {
@@ -27,8 +30,12 @@ pub(super) struct Holding {
     draining: AtomicBool,
     /// Something of the above changed.
     changed: Notify,
-    /// The lease is gone: stop at once.
-    pub(super) lost: CancellationToken,
+    /// The lease is gone, or may be: stop at once.
+    lost: CancellationToken,
+    /// Why, once it is so.
+    loss: OnceLock<LossCause>,
+    /// The time in which an event of it is handled or committed.
+    pub(super) busy: Busy,
 }
 
 impl Holding {
@@ -41,13 +48,33 @@ impl Holding {
         self.lease.get()
     }
 
+    /// Nothing may be done under this lease any more. The first cause stands. It says so to the worker only: whether a lease
+    /// was lost is known when the worker has ended, since one that it is just giving back is refused as well.
+    pub(super) fn lose(&self, cause: LossCause) {
+        let _ = self.loss.set(cause);
+        self.lost.cancel();
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.is_cancelled()
+    }
+
+    pub(super) fn loss(&self) -> Option<LossCause> {
+        self.loss.get().copied()
+    }
+
+    /// Waits until the lease is gone.
+    pub(super) async fn lost(&self) {
+        self.lost.cancelled().await;
+    }
+
     pub(super) fn renewed(&self, deadline_ms: u64) {
         self.deadline_ms.fetch_max(deadline_ms, SeqCst);
     }
 
     /// Whether the lease may have lapsed: nothing may start any more.
     pub(super) fn has_lapsed(&self, now_ms: u64) -> bool {
-        self.lost.is_cancelled() || now_ms >= self.deadline_ms.load(SeqCst)
+        self.is_lost() || now_ms >= self.deadline_ms.load(SeqCst)
     }
 
     pub(super) fn expect_by(&self, at_ms: u64) {

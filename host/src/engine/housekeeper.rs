@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use keyrail_broker::{Error, IdleStream};
 use keyrail_ordering::{CategoryName, EntryId, Key, KeyRules, PartitionId, StreamId};
@@ -31,7 +30,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 Ok(now) => {
                     idle.insert(category, now);
                 }
-                Err(error) => warn!(%error, %category, "housekeeping was cut short"),
+                Err(error) => {
+                    shared.metrics().broker_failed(&error);
+                    warn!(%error, %category, "housekeeping was cut short");
+                }
             }
         }
     }
@@ -88,7 +90,7 @@ async fn pass(
         }
     }
     if reaped > 0 {
-        shared.stats.reaped.fetch_add(reaped, Relaxed);
+        shared.metrics().reaped.inc_by(reaped);
         info!(%category, reaped, live, "empty partitions were forgotten");
     }
     Ok(now)

@@ -16,6 +16,11 @@ pub trait Machine: Send + Sync {
     /// Milliseconds on a clock that only goes forward and runs on through suspend.
     fn now_ms(&self) -> u64;
 
+    /// The same clock in nanoseconds, to time things by; as fine as the machine's clock is.
+    fn now_ns(&self) -> u64 {
+        self.now_ms() * 1_000_000
+    }
+
     /// Uniform in 0..1.
     fn chance(&self) -> f64;
 
@@ -48,6 +53,10 @@ pub struct SystemMachine;
 impl Machine for SystemMachine {
     fn now_ms(&self) -> u64 {
         clock::now_ms()
+    }
+
+    fn now_ns(&self) -> u64 {
+        clock::now_ns()
     }
 
     fn chance(&self) -> f64 {

@@ -9,11 +9,13 @@
 //! - [`heartbeat`] renews on a thread and a connection of its own;
 //! - [`pool`] works on categories that are not partitioned;
 //! - [`router`] moves outbox records into their streams, [`housekeeper`] keeps the store small;
-//! - [`machine`] is where time and chance come from.
+//! - [`machine`] is where time and chance come from, [`gauges`] says how all this stands.
 
 mod acquire;
+mod busy;
 pub(crate) mod call;
 mod discovery;
+mod gauges;
 mod handler;
 mod heartbeat;
 mod holdings;
@@ -42,6 +44,8 @@ pub use serving::{Serving, Version};
 pub use stats::Stats;
 
 use crate::config::EngineConfig;
+use crate::telemetry::Telemetry;
+use gauges::Gauges;
 use heartbeat::HeartbeatThread;
 use shared::Shared;
 
@@ -85,6 +89,22 @@ pub struct CanaryHalt {
 /// Canary halts that wait to be heard; a few are enough to take a canary back.
 const CANARY_HALTS_MAX: usize = 64;
 
+/// Where an engine runs.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The machine.
+    pub machine: Arc<dyn Machine>,
+    /// Where it counts.
+    pub telemetry: Telemetry,
+}
+
+impl Default for Surroundings {
+    /// The real machine, and counters of its own.
+    fn default() -> Self {
+        Self { machine: Arc::new(SystemMachine), telemetry: Telemetry::default() }
+    }
+}
+
 /// A running engine.
 pub struct Engine {
     shared: Arc<Shared>,
@@ -102,12 +122,12 @@ impl Engine {
         config: &EngineConfig,
         owner: OwnerId,
     ) -> Result<Self, StartError> {
-        Self::start_on(Arc::new(SystemMachine), broker, handlers, config, owner).await
+        Self::start_in(Surroundings::default(), broker, handlers, config, owner).await
     }
 
-    /// The same on another machine than the real one.
-    pub async fn start_on(
-        machine: Arc<dyn Machine>,
+    /// The same on another machine than the real one, or where somebody looks at what it counts.
+    pub async fn start_in(
+        surroundings: Surroundings,
         broker: Arc<dyn Broker>,
         handlers: Vec<Arc<dyn Handler>>,
         config: &EngineConfig,
@@ -121,10 +141,13 @@ impl Engine {
             }
         }
         let (canary_halts, heard) = mpsc::channel(CANARY_HALTS_MAX);
-        let shared = Arc::new(Shared::new(machine, broker, config.clone(), owner, catalog, canary_halts));
+        let Surroundings { machine, telemetry } = surroundings;
+        let shared = Arc::new(Shared::new(machine, telemetry, broker, config.clone(), owner, catalog, canary_halts));
         for handler in handlers {
             shared.served.set(handler.metadata().name.clone(), Serving::all(Version::local(handler)));
         }
+        shared.prepare_metrics();
+        shared.telemetry.show(Arc::new(Gauges::of(&shared)));
         let sources = shared.sources();
         let bells = shared.broker.bells(sources.clone()).await?;
         let heartbeat = HeartbeatThread::start(&shared).map_err(StartError::Thread)?;
@@ -149,7 +172,7 @@ impl Engine {
 
     /// Counters since the start.
     pub fn stats(&self) -> Stats {
-        self.shared.stats.snapshot(self.shared.holdings.len())
+        Stats::of(self.shared.metrics(), self.shared.holdings.len())
     }
 
     /// Waits until everything that was published for these handlers, by whomever, is settled or halted, and the outbox

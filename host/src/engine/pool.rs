@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use keyrail_broker::{Delivery, DeliveryRef, FencedError, ReadySource, SharedSource, SharedTaken};
-use keyrail_ordering::{Content, Effects, Failure, FailureKind, Generation, Verdict};
+use keyrail_ordering::{Content, Effects, Entry, Failure, FailureKind, Generation, Verdict};
 use keyrail_runtime::{Answer, Call, InstantiateError};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -20,8 +20,9 @@ use super::call::{NO_STATE, SharedCall};
 use super::handler::HandlerInstance;
 use super::serving::Version;
 use super::shared::Shared;
-use super::stats::count;
 use super::wants::Wants;
+use crate::telemetry::metrics::PartitionMetrics;
+use crate::telemetry::traces::{Handling, Try, hex};
 
 /// All pools: their bells, and how they end.
 #[derive(Default)]
@@ -44,6 +45,7 @@ impl Pools {
             }
             let bell = Arc::new(Notify::new());
             let pool = Arc::new(Pool {
+                metrics: shared.metrics().of(group, category),
                 shared: shared.clone(),
                 source: SharedSource { group: group.clone(), category: category.clone() },
                 slots: Arc::new(Semaphore::new(shared.config.shared_executions_max)),
@@ -72,6 +74,7 @@ impl Pools {
 
 struct Pool {
     shared: Arc<Shared>,
+    metrics: Arc<PartitionMetrics>,
     source: SharedSource,
     slots: Arc<Semaphore>,
     stopping: CancellationToken,
@@ -83,6 +86,14 @@ struct Pool {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     // Each use leaves the value whole, so a panic elsewhere does not spoil it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn event_id(entry: &Entry) -> Option<&str> {
+    if let Content::Event(event) = &entry.content { Some(event.id.as_ref()) } else { None }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }
 
 impl Pool {
@@ -135,6 +146,7 @@ impl Pool {
                 continue;
             }
             if let Err(error) = self.shared.broker.keep_shared(&self.source, &self.shared.owner, &running).await {
+                self.shared.metrics().broker_failed(&error);
                 warn!(%error, category = %self.source.category, "running events could not be kept");
             }
         }
@@ -146,6 +158,7 @@ impl Pool {
         match shared.broker.take_shared(&self.source, &shared.owner, max, idle_min_ms).await {
             Ok(taken) => taken,
             Err(error) => {
+                shared.metrics().broker_failed(&error);
                 warn!(%error, category = %self.source.category, "events could not be taken");
                 SharedTaken { due_ms: Some(shared.config.pause_ms), ..SharedTaken::default() }
             }
@@ -154,6 +167,7 @@ impl Pool {
 
     async fn work(&self, delivery: Delivery, reference: DeliveryRef) {
         let (shared, source, owner) = (&self.shared, &self.source, &self.shared.owner);
+        let mut handling = Handling::default();
         let version = shared.served.for_entry(&source.group, &delivery.entry.at);
         let Some(version) = version else {
             return self.put_off(&delivery, reference, "the handler was undeployed").await;
@@ -163,14 +177,20 @@ impl Pool {
             let error = format!("{} hosts died while they handled this event", delivery.crashes);
             Err((error, None))
         } else {
-            match self.handle(&version, &delivery).await {
+            match self.handle(&version, &delivery, &mut handling).await {
                 Answer::Done(effects) => Ok(effects),
-                Answer::Deferred(why) => return self.put_off(&delivery, reference, &why).await,
+                Answer::Deferred(why) => {
+                    handling.put_off(&why);
+                    drop(handling);
+                    return self.put_off(&delivery, reference, &why).await;
+                }
                 Answer::Failed(failure) => {
-                    count(&shared.stats.failed);
+                    handling.failed(failure.kind.as_str(), &failure.error);
+                    self.metrics.failed(failure.kind);
                     let attempt = delivery.attempts + 1;
                     warn!(
-                        group = %source.group, entry = %delivery.entry.at, attempt, kind = failure.kind.as_str(),
+                        group = %source.group, entry = %delivery.entry.at, event = event_id(&delivery.entry),
+                        trace_id = handling.trace_id().map(hex), attempt, kind = failure.kind.as_str(),
                         error = failure.error, "a try failed"
                     );
                     match retry.verdict(attempt, failure.kind, shared.machine.chance()) {
@@ -181,47 +201,59 @@ impl Pool {
             }
         };
         let done = match outcome {
-            Ok(effects) => self.commit(reference, effects).await,
-            Err((error, Some(after_ms))) => shared.broker.fail_shared(source, owner, reference, &error, after_ms).await,
+            Ok(effects) => {
+                let mut committing = handling.commit();
+                self.commit(reference, effects).await.inspect_err(|error| committing.failed(error))
+            }
+            Err((error, Some(after_ms))) => {
+                self.metrics.retried.inc();
+                shared.broker.fail_shared(source, owner, reference, &error, after_ms).await
+            }
             Err((error, None)) => {
                 error!(
                     group = %source.group, entry = %delivery.entry.at, next = format!("keyrail dlq list {}", source.category),
                     "an event of {} was set aside: {error}", source.category
                 );
-                count(&shared.stats.set_aside);
+                self.metrics.set_aside.inc();
                 shared.broker.set_aside_shared(source, owner, reference, &error).await
             }
         };
         match done {
             Ok(()) => {}
             Err(FencedError::Fenced | FencedError::NotHead { .. }) => {
-                count(&shared.stats.lost);
+                self.metrics.fenced.inc();
                 warn!(entry = %delivery.entry.at, "the event was given to another host meanwhile");
             }
             // It may have happened. If not, the entry is due again when its idle time is over.
-            Err(error) => warn!(%error, entry = %delivery.entry.at, "the outcome could not be recorded"),
+            Err(error) => {
+                shared.metrics().fenced_call_failed(&error);
+                warn!(%error, entry = %delivery.entry.at, "the outcome could not be recorded");
+            }
         }
     }
 
     async fn put_off(&self, delivery: &Delivery, reference: DeliveryRef, why: &str) {
         debug!(entry = %delivery.entry.at, why, "the event was put off");
         if let Err(error) = self.shared.broker.return_shared(&self.source, &self.shared.owner, &[reference]).await {
+            self.shared.metrics().broker_failed(&error);
             warn!(%error, entry = %delivery.entry.at, "an event could not be given back");
         }
     }
 
     async fn commit(&self, reference: DeliveryRef, effects: Effects) -> Result<(), FencedError> {
         let (shared, emits) = (&self.shared, effects.emits.len());
+        let sent_ns = shared.machine.now_ns();
         shared.broker.commit_shared(&self.source, &shared.owner, reference, effects).await?;
-        count(&shared.stats.settled);
+        self.metrics.commit.observe(seconds(shared.machine.now_ns().saturating_sub(sent_ns)));
+        self.metrics.settled.inc();
         if emits > 0 {
-            shared.stats.emitted.fetch_add(emits as u64, Relaxed);
+            self.metrics.emitted.inc_by(emits as u64);
             shared.outbox_bell.notify_one();
         }
         Ok(())
     }
 
-    async fn handle(&self, version: &Version, delivery: &Delivery) -> Answer {
+    async fn handle(&self, version: &Version, delivery: &Delivery, handling: &mut Handling) -> Answer {
         let rejected = |error: String| Answer::Failed(Failure { kind: FailureKind::Rejected, error });
         let event = match &delivery.entry.content {
             Content::Event(event) => event,
@@ -234,9 +266,18 @@ impl Pool {
             Wants::NotYet => return Answer::Deferred("it waits for the version that is registered".into()),
             Wants::OtherVersion(why) => return rejected(why),
         }
+        *handling = self.shared.telemetry.traces().handling(&Try {
+            event,
+            group: &self.source.group,
+            version: &version.label,
+            entry: delivery.entry.at.id,
+            attempt: delivery.attempts + 1,
+            generation: Generation(delivery.count),
+        });
         let Ok(_slot) = self.shared.slots.acquire().await else {
             return Answer::Deferred("the engine is stopping".into());
         };
+        let begun_ns = self.shared.machine.now_ns();
         let parked = self.unpark(version);
         let mut instance = match parked {
             Some(instance) => instance,
@@ -255,6 +296,7 @@ impl Pool {
             entry: delivery.entry.clone(),
             event_id: event.id.clone(),
             wanted_state: wanted_state.clone(),
+            trace: handling.context(),
         };
         let call = Call {
             entry: &delivery.entry.at,
@@ -262,12 +304,14 @@ impl Pool {
             recorded_at_ms: delivery.entry.recorded_at_ms,
             generation: Generation(delivery.count),
             attempt: delivery.attempts + 1,
+            trace_id: handling.trace_id(),
         };
         let answer = tokio::select! {
             biased;
             () = self.shared.cancelled.cancelled() => Answer::Deferred("the host is stopping".into()),
             answer = instance.call(&call, Box::new(host)) => answer,
         };
+        self.metrics.handler.observe(seconds(self.shared.machine.now_ns().saturating_sub(begun_ns)));
         match answer {
             // Nothing of a failed call reaches the next: the instance is dropped.
             _ if wanted_state.load(Relaxed) => rejected(NO_STATE.into()),

@@ -2,7 +2,6 @@
 //! number of them keep the order of commit.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tracing::{error, warn};
@@ -29,13 +28,15 @@ pub(super) async fn run(shared: Arc<Shared>) {
 async fn step(shared: &Shared) -> bool {
     match shared.broker.route(shared.config.route_batch_max, shared.config.dedupe_window_ms).await {
         Ok(routed) => {
-            shared.stats.routed.fetch_add(routed.published as u64, Relaxed);
+            shared.metrics().routed.inc_by(routed.published as u64);
+            shared.metrics().abandoned.inc_by(routed.abandoned.len() as u64);
             for reason in &routed.abandoned {
                 error!(reason, "an emitted event cannot be published and was set aside");
             }
             routed.more
         }
         Err(error) => {
+            shared.metrics().broker_failed(&error);
             warn!(%error, "the outbox could not be routed");
             false
         }

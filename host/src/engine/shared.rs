@@ -1,12 +1,12 @@
 //! What all parts of one engine share.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use keyrail_broker::{Broker, ReadySource};
-use keyrail_ordering::{Catalog, Event, GroupName, Held, HeldState, Member, Membership, OwnerId};
+use keyrail_ordering::{Catalog, Event, GroupName, Held, HeldState, HotKey, Member, Membership, OwnerId};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -14,9 +14,10 @@ use super::CanaryHalt;
 use super::holdings::Holdings;
 use super::machine::Machine;
 use super::serving::{Served, Version};
-use super::stats::Counters;
 use super::wants::{self, Wants, wants};
 use crate::config::EngineConfig;
+use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::WorkMetrics;
 
 pub(super) struct Shared {
     pub(super) machine: Arc<dyn Machine>,
@@ -25,7 +26,7 @@ pub(super) struct Shared {
     pub(super) config: EngineConfig,
     pub(super) owner: OwnerId,
     pub(super) holdings: Holdings,
-    pub(super) stats: Counters,
+    pub(super) telemetry: Telemetry,
     /// Execution slots: events that run in a guest at once.
     pub(super) slots: Semaphore,
     /// Nothing new is taken from here on.
@@ -48,11 +49,16 @@ pub(super) struct Shared {
     catalog: watch::Sender<Arc<Catalog>>,
     /// The versions of handlers that this host has, as it tells the others.
     held: RwLock<Vec<Held>>,
+    /// Its busiest keys, as it tells the others.
+    hot: RwLock<Vec<HotKey>>,
+    /// When it told last and was heard; 0 for not yet.
+    announced_at_ms: AtomicU64,
 }
 
 impl Shared {
     pub(super) fn new(
         machine: Arc<dyn Machine>,
+        telemetry: Telemetry,
         broker: Arc<dyn Broker>,
         config: EngineConfig,
         owner: OwnerId,
@@ -65,7 +71,7 @@ impl Shared {
             served: Served::default(),
             owner,
             holdings: Holdings::default(),
-            stats: Counters::default(),
+            telemetry,
             slots: Semaphore::new(config.executions_max),
             config,
             stopping: CancellationToken::new(),
@@ -79,7 +85,14 @@ impl Shared {
             membership: RwLock::default(),
             catalog: watch::Sender::new(Arc::new(catalog)),
             held: RwLock::default(),
+            hot: RwLock::default(),
+            announced_at_ms: AtomicU64::new(0),
         }
+    }
+
+    /// What is counted.
+    pub(super) fn metrics(&self) -> &WorkMetrics {
+        self.telemetry.work()
     }
 
     /// Spawns a task of this host.
@@ -113,11 +126,36 @@ impl Shared {
             capacity: self.config.partitions_max as u64,
             owned: self.holdings.len() as u64,
             running: (self.config.executions_max - self.slots.available_permits()) as u64,
-            settled: self.stats.settled.load(Relaxed),
+            settled: self.metrics().totals().settled,
             release: env!("CARGO_PKG_VERSION").into(),
             leaving: self.stopping.is_cancelled(),
-            held: self.held.read().unwrap_or_else(PoisonError::into_inner).clone(),
+            held: self.held(),
+            hot: self.hot(),
         }
+    }
+
+    pub(super) fn held(&self) -> Vec<Held> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn hot(&self) -> Vec<HotKey> {
+        self.hot.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_hot(&self, hot: Vec<HotKey>) {
+        *self.hot.write().unwrap_or_else(PoisonError::into_inner) = hot;
+    }
+
+    /// The others have heard.
+    pub(super) fn announced_at(&self, now_ms: u64) {
+        self.announced_at_ms.store(now_ms, Relaxed);
+        self.announced.notify_one();
+    }
+
+    /// How long ago the others heard of this host; none if they never did.
+    pub(super) fn announced_ago_ms(&self) -> Option<u64> {
+        let at_ms = self.announced_at_ms.load(Relaxed);
+        (at_ms > 0).then(|| self.machine.now_ms().saturating_sub(at_ms))
     }
 
     /// The live members as last heard.
@@ -169,6 +207,17 @@ impl Shared {
         self.served.groups().iter().flat_map(|group| ReadySource::of_handler(&catalog, group)).collect()
     }
 
+    /// Makes the counters of everything that is served, so that they are seen at zero.
+    pub(super) fn prepare_metrics(&self) {
+        let catalog = self.catalog();
+        for group in self.served.groups() {
+            let Some(handler) = catalog.handlers.get(&group) else { continue };
+            for category in handler.metadata.categories() {
+                self.metrics().of(&group, &category);
+            }
+        }
+    }
+
     /// Whether an event is the business of this version; with a catalog that surely knows the event's type, if there is one.
     pub(super) async fn wants(&self, version: &Version, event: &Event) -> Wants {
         let metadata = version.handler.metadata();
@@ -186,6 +235,7 @@ impl Shared {
                 }
             }
             Err(error) => {
+                self.metrics().broker_failed(&error);
                 tracing::warn!(%error, "the catalog could not be read");
                 Wants::NotYet
             }

@@ -1,6 +1,6 @@
-//! Counters of one engine since its start.
+//! What an engine did since its start, in all; by category and handler see [`crate::telemetry`].
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::telemetry::metrics::WorkMetrics;
 
 /// Counters at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,37 +27,20 @@ pub struct Stats {
     pub owned: u64,
 }
 
-#[derive(Default)]
-pub(super) struct Counters {
-    pub(super) settled: AtomicU64,
-    pub(super) failed: AtomicU64,
-    pub(super) halted: AtomicU64,
-    pub(super) emitted: AtomicU64,
-    pub(super) routed: AtomicU64,
-    pub(super) acquired: AtomicU64,
-    pub(super) lost: AtomicU64,
-    pub(super) set_aside: AtomicU64,
-    pub(super) reaped: AtomicU64,
-}
-
-impl Counters {
-    pub(super) fn snapshot(&self, owned: usize) -> Stats {
-        Stats {
-            settled: self.settled.load(Relaxed),
-            failed: self.failed.load(Relaxed),
-            halted: self.halted.load(Relaxed),
-            emitted: self.emitted.load(Relaxed),
-            routed: self.routed.load(Relaxed),
-            acquired: self.acquired.load(Relaxed),
-            lost: self.lost.load(Relaxed),
-            set_aside: self.set_aside.load(Relaxed),
-            reaped: self.reaped.load(Relaxed),
+impl Stats {
+    pub(super) fn of(metrics: &WorkMetrics, owned: usize) -> Self {
+        let totals = metrics.totals();
+        Self {
+            settled: totals.settled,
+            failed: totals.failed,
+            halted: totals.halted,
+            emitted: totals.emitted,
+            routed: metrics.routed.get(),
+            acquired: totals.acquired,
+            lost: totals.lost,
+            set_aside: totals.set_aside,
+            reaped: metrics.reaped.get(),
             owned: owned as u64,
         }
     }
-}
-
-/// Adds one.
-pub(super) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Relaxed);
 }

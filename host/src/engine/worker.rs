@@ -6,6 +6,7 @@
 //! Invariant: a guest call starts only while the lease surely holds by our own clock, and the effects of a call reach the
 //! broker only through the fenced commit of the same ownership.
 
+mod measured;
 mod version;
 
 use std::sync::Arc;
@@ -25,8 +26,10 @@ use super::handler::HandlerInstance;
 use super::holdings::Holding;
 use super::serving::Version;
 use super::shared::Shared;
-use super::stats::count;
 use super::wants::Wants;
+use crate::telemetry::metrics::LossCause;
+use crate::telemetry::traces::{Handling, Try, hex};
+use measured::Measured;
 use version::policy;
 
 /// How an ownership ended, for discovery.
@@ -51,7 +54,6 @@ pub(super) async fn run(
         Ok(acquired) => acquired,
         Err(ending) => return ending,
     };
-    count(&shared.stats.acquired);
     debug!(partition = %spec.id, generation = %acquired.lease.generation, entries = acquired.entries.len(), "acquired");
     holding.expect_by(u64::MAX);
     holding.granted(acquired.lease.clone(), deadline_ms);
@@ -78,11 +80,17 @@ struct Worker {
     settled: u64,
     told_to_drain: bool,
     first: Option<Input>,
+    metrics: Measured,
+    /// The lease was given up in order.
+    gave_up: bool,
+    /// Of the event that was called last, until it is committed.
+    handling: Handling,
 }
 
 impl Worker {
     fn new(shared: Arc<Shared>, version: Version, holding: Arc<Holding>, acquired: Acquired) -> Self {
         let policy = policy(&shared, &version);
+        let metrics = Measured::of_acquired(shared.metrics(), &acquired);
         let Acquired { lease, entries, attempts, positions, more, state } = acquired;
         let session = Arc::new(Session::new(shared.clone(), holding.clone(), lease, state));
         Self {
@@ -100,10 +108,21 @@ impl Worker {
             settled: 0,
             told_to_drain: false,
             first: Some(Input::Acquired { entries, attempts, positions, more }),
+            metrics,
+            gave_up: false,
+            handling: Handling::default(),
         }
     }
 
     async fn run(mut self) {
+        self.work().await;
+        // Only now it is known: a renewal that crosses the end of an ownership is refused too, and nothing was lost.
+        if let Some(cause) = self.holding.loss().filter(|cause| *cause != LossCause::Hung && !self.gave_up) {
+            self.metrics.whole().lost(cause);
+        }
+    }
+
+    async fn work(&mut self) {
         let Some(mut input) = self.first.take() else { return };
         loop {
             let Some(effect) = self.step(input) else {
@@ -128,7 +147,7 @@ impl Worker {
                 *effects = more;
             }
         };
-        if self.holding.lost.is_cancelled() {
+        if self.holding.is_lost() {
             feed(&mut effects, Input::Fenced);
         }
         if self.holding.take_bell() {
@@ -158,13 +177,16 @@ impl Worker {
             Effect::Fail { entry, attempt, error, after_ms } => {
                 let lease = &self.session.lease;
                 match self.shared.broker.fail(lease, &entry.at, attempt, &error, after_ms).await {
-                    Ok(()) => Input::FailRecorded,
+                    Ok(()) => {
+                        self.metrics.of(&entry.at).retried.inc();
+                        Input::FailRecorded
+                    }
                     Err(error) => self.refused("fail", &error),
                 }
             }
             Effect::Halt(record) => self.halt(&record).await,
             Effect::Release => match self.shared.broker.release(&self.session.lease).await {
-                Ok(()) => Input::Released,
+                Ok(()) => self.released(),
                 Err(error) => self.refused("release", &FencedError::Broker(error)),
             },
             Effect::End => Input::Fenced,
@@ -175,7 +197,7 @@ impl Worker {
         // A signal since the last step is pending in `changed`, so none is missed.
         tokio::select! {
             biased;
-            () = self.holding.lost.cancelled() => Input::Fenced,
+            () = self.holding.lost() => Input::Fenced,
             () = self.holding.changed() => Input::Tick,
             () = self.shared.sleep_until(at_ms) => Input::Tick,
         }
@@ -184,6 +206,7 @@ impl Worker {
     async fn invoke(&mut self, entry: &Arc<Entry>, attempt: u32, alone: bool) -> Input {
         let Content::Event(event) = &entry.content else { unreachable!("only events are invoked") };
         self.effects = Effects::default();
+        self.handling = Handling::default();
         if !self.choose_version() {
             return self.put_off(event, "the handler was undeployed");
         }
@@ -198,6 +221,15 @@ impl Worker {
         }
         let shared = self.shared.clone();
         let holding = self.holding.clone();
+        let lease = &self.session.lease;
+        self.handling = shared.telemetry.traces().handling(&Try {
+            event,
+            group: &lease.partition.id.group,
+            version: &self.version.label,
+            entry: entry.at.id,
+            attempt,
+            generation: lease.generation,
+        });
         let answer = async {
             // Who waits for a slot does not hang.
             holding.expect_by(u64::MAX);
@@ -206,21 +238,26 @@ impl Worker {
                 return Answer::Deferred("the engine is stopping".into());
             };
             if holding.has_lapsed(shared.machine.now_ms()) {
-                holding.lost.cancel();
+                holding.lose(LossCause::Lapsed);
                 return Answer::Deferred("the lease may have lapsed".into());
             }
             holding.expect_by(shared.machine.now_ms() + shared.config.worker_stall_max_ms);
+            holding.busy.begin(shared.machine.now_ns());
             self.call(entry, event, attempt).await
         };
         let answer = tokio::select! {
             biased;
-            () = holding.lost.cancelled() => None,
+            () = holding.lost() => None,
             () = shared.cancelled.cancelled() => Some(Answer::Deferred("the host is stopping".into())),
             answer = answer => Some(answer),
         };
+        if let Some(seconds) = holding.busy.end(shared.machine.now_ns()) {
+            self.metrics.of(&entry.at).handler.observe(seconds);
+        }
         match answer {
             None => {
                 self.instance = None;
+                self.handling.failed("lost", "the lease was lost");
                 Input::Fenced
             }
             Some(Answer::Done(effects)) => {
@@ -233,9 +270,12 @@ impl Worker {
     }
 
     fn put_off(&mut self, event: &Event, why: &str) -> Input {
-        debug!(partition = %self.session.lease.partition.id, event = %event.id, why, "the event was put off");
+        let mut handling = std::mem::take(&mut self.handling);
+        let partition = &self.session.lease.partition.id;
+        debug!(%partition, event = %event.id, trace_id = handling.trace_id().map(hex), why, "the event was put off");
+        handling.put_off(why);
         self.instance = None;
-        if self.holding.lost.is_cancelled() { Input::Fenced } else { self.handled(Outcome::Deferred) }
+        if self.holding.is_lost() { Input::Fenced } else { self.handled(Outcome::Deferred) }
     }
 
     async fn call(&mut self, entry: &Arc<Entry>, event: &Event, attempt: u32) -> Answer {
@@ -256,8 +296,14 @@ impl Worker {
             recorded_at_ms: entry.recorded_at_ms,
             generation: self.session.lease.generation,
             attempt,
+            trace_id: self.handling.trace_id(),
         };
-        let host = EventCall { session: self.session.clone(), entry: entry.clone(), event_id: event.id.clone() };
+        let host = EventCall {
+            session: self.session.clone(),
+            entry: entry.clone(),
+            event_id: event.id.clone(),
+            trace: self.handling.context(),
+        };
         let answer = instance.call(&call, Box::new(host)).await;
         if !matches!(answer, Answer::Done(_)) {
             // Nothing of a failed call reaches the next.
@@ -271,9 +317,12 @@ impl Worker {
     }
 
     fn failed(&mut self, entry: &Entry, event: &Event, attempt: u32, failure: Failure) -> Input {
-        count(&self.shared.stats.failed);
+        self.metrics.of(&entry.at).failed(failure.kind);
+        let mut handling = std::mem::take(&mut self.handling);
+        handling.failed(failure.kind.as_str(), &failure.error);
         warn!(
-            partition = %self.session.lease.partition.id, entry = %entry.at.id, event = %event.id, attempt,
+            partition = %self.session.lease.partition.id, entry = %entry.at.id, event = %event.id,
+            trace_id = handling.trace_id().map(hex), attempt,
             kind = failure.kind.as_str(), error = failure.error, "a try failed"
         );
         self.handled(Outcome::Failed(failure))
@@ -286,32 +335,43 @@ impl Worker {
         let label = &self.version.label;
         let version = (self.noted.as_ref() != Some(label)).then(|| label.clone());
         let commit = Commit { entries: vec![head.clone()], effects, take_max, release, version: version.clone() };
-        match self.shared.broker.commit(&self.session.lease, commit).await {
+        let handling = std::mem::take(&mut self.handling);
+        let mut committing = handling.commit();
+        self.holding.busy.begin(self.shared.machine.now_ns());
+        let committed = self.shared.broker.commit(&self.session.lease, commit).await;
+        let seconds = self.holding.busy.end(self.shared.machine.now_ns());
+        match committed {
             Ok(committed) => {
                 self.session.write_through(changes);
                 if version.is_some() {
                     self.noted = version;
                 }
                 self.settled += 1;
-                count(&self.shared.stats.settled);
+                let metrics = self.metrics.of(head);
+                metrics.settled.inc();
+                metrics.commit.observe(seconds.unwrap_or_default());
                 if emits > 0 {
-                    self.shared.stats.emitted.fetch_add(emits as u64, Relaxed);
+                    metrics.emitted.inc_by(emits as u64);
                     self.shared.outbox_bell.notify_one();
                 }
                 if self.settled >= self.shared.config.quantum_events && self.shared.crowded.load(Relaxed) {
                     self.holding.drain();
                 }
                 let keyrail_broker::Committed { entries, more, released } = committed;
+                self.gave_up |= released;
                 Input::Committed { entries, more, released }
             }
-            Err(error) => self.refused("commit", &error),
+            Err(error) => {
+                committing.failed(&error);
+                self.refused("commit", &error)
+            }
         }
     }
 
     async fn halt(&mut self, record: &HaltRecord) -> Input {
         match self.shared.broker.halt(&self.session.lease, record).await {
             Ok(()) => {
-                count(&self.shared.stats.halted);
+                self.metrics.of(&record.head).halted(record.cause);
                 let partition = &self.session.lease.partition.id;
                 let several = matches!(partition.scope, Scope::Correlation { .. });
                 let entry = format!("{}{}", record.head.stream.prefix(several), record.head.id);
@@ -321,10 +381,15 @@ impl Worker {
                     "partition {partition} is halted at {entry}: {}", record.error
                 );
                 self.tell_of_canary(record);
-                Input::Released
+                self.released()
             }
             Err(error) => self.refused("halt", &error),
         }
+    }
+
+    fn released(&mut self) -> Input {
+        self.gave_up = true;
+        Input::Released
     }
 
     /// A broker call that did not succeed. Whatever was kept may be wrong.
@@ -333,12 +398,11 @@ impl Worker {
         self.instance = None;
         self.effects = Effects::default();
         let partition = &self.session.lease.partition.id;
+        self.shared.metrics().fenced_call_failed(error);
         match error {
             FencedError::Fenced => {
-                if !self.holding.lost.is_cancelled() {
-                    count(&self.shared.stats.lost);
-                    self.holding.lost.cancel();
-                }
+                self.metrics.whole().fenced.inc();
+                self.holding.lose(LossCause::Fenced);
                 warn!(%partition, operation, "the lease is another's: the partition is given up");
                 Input::Fenced
             }

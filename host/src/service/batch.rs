@@ -15,6 +15,7 @@ use super::incoming::Incoming;
 use super::lane::{Lane, Sent, lane_of, send};
 use super::line::{Draft, LineLimits};
 use super::{PublishOptions, Service, ids};
+use crate::telemetry::metrics::Tally;
 
 /// How often the catalog is read again when a key was found to come from another field.
 const STALE_MAX: u32 = 2;
@@ -97,16 +98,21 @@ impl Service {
         }
         drop(incoming);
         let mut items = Vec::with_capacity(read.len());
-        let mut good = vec![];
+        let (mut good, mut spans) = (vec![], vec![]);
+        let mut tally = Tally::new(self.telemetry.published());
         for draft in read {
             items.push(match draft {
                 Ok(mut draft) => {
                     continue_trace(&mut draft, trace);
+                    spans.extend(self.telemetry.traces().publishing(&mut draft.publication.event));
                     let id = Some(draft.publication.event.id.clone());
                     good.push(draft);
                     ItemOutcome { id, state: ItemState::NotTried }
                 }
-                Err(error) => ItemOutcome { id: None, state: ItemState::Bad(error.to_string()) },
+                Err(error) => {
+                    tally.refused();
+                    ItemOutcome { id: None, state: ItemState::Bad(error.to_string()) }
+                }
             });
         }
         let any_bad = good.len() < items.len();
@@ -115,7 +121,7 @@ impl Service {
         }
         let mut away = false;
         for _ in 0..=STALE_MAX {
-            let stale = self.send_all(good, &mut items, &mut away).await;
+            let stale = self.send_all(good, &mut items, &mut tally, &mut away).await;
             if stale.is_empty() {
                 break;
             }
@@ -129,11 +135,18 @@ impl Service {
             }
         }
         let verdict = verdict(&items, away);
+        drop(spans);
         Ok(Batch { items, verdict })
     }
 
     /// Sends what is good, and answers with what was checked against an old catalog.
-    async fn send_all(&self, good: Vec<Draft>, items: &mut [ItemOutcome], away: &mut bool) -> Vec<Draft> {
+    async fn send_all(
+        &self,
+        good: Vec<Draft>,
+        items: &mut [ItemOutcome],
+        tally: &mut Tally,
+        away: &mut bool,
+    ) -> Vec<Draft> {
         let config = &self.publish;
         let mut lanes: Vec<_> = (0..config.in_flight_max).map(|_| Lane::default()).collect();
         for draft in good {
@@ -159,6 +172,7 @@ impl Service {
                             // After a repeat nobody can tell whose the first was; it is there because of this request or before.
                             Ok(published) => {
                                 let duplicate = published.duplicate && tries == 1;
+                                tally.published(&draft.publication.event.category, duplicate);
                                 *state = ItemState::Published { entry: published.id, duplicate };
                             }
                             Err(PublishError::Stale { .. }) => {

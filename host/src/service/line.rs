@@ -315,7 +315,7 @@ impl<'de> Deserialize<'de> for Headers {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use bytes::Bytes;
@@ -343,7 +343,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::service) fn catalog() -> Catalog {
+    pub(crate) fn catalog() -> Catalog {
         let capabilities = Capabilities { stream_partitioning: true };
         Catalog::default().register(&metadata("client"), "00", capabilities).unwrap()
     }

@@ -9,6 +9,7 @@ mod cloud_event;
 mod deploy;
 #[cfg(test)]
 mod fake;
+mod fleet;
 mod ids;
 pub mod incoming;
 mod inspect;
@@ -40,6 +41,8 @@ pub use deploy::{
     RolloutHost, RolloutState,
 };
 pub use inspect::{CatalogView, Cursor, CursorError, InspectError, Page};
+#[cfg(test)]
+pub(crate) use line::tests::catalog as test_catalog;
 pub use line::{EventParts, LaneName, LineError, LineLimits, read_line};
 pub use lines::{LineSplitter, LineText, RawLine};
 pub use operate::{
@@ -57,22 +60,38 @@ pub use tail::{Following, Tail, Tailed, TailedEntry};
 
 use crate::clock;
 use crate::config::{ApiConfig, PublishConfig};
+use crate::telemetry::Telemetry;
 use overview::Glance;
+
+/// When it was read, and what was found.
+type ReadCatalog = (u64, Arc<Catalog>);
 
 /// The operations on one broker.
 #[derive(Clone)]
 pub struct Service {
     broker: Arc<dyn Broker>,
     publish: PublishConfig,
-    catalog: Arc<RwLock<Option<(u64, Arc<Catalog>)>>>,
+    catalog: Arc<RwLock<Option<ReadCatalog>>>,
     glance: Arc<Glance>,
+    telemetry: Telemetry,
 }
 
 impl Service {
     /// Over this broker.
     pub fn new(broker: Arc<dyn Broker>, publish: PublishConfig) -> Self {
         let glance = Glance::new(ApiConfig::default().view_ttl_ms);
-        Self { broker, publish, catalog: Arc::default(), glance: Arc::new(glance) }
+        let telemetry = Telemetry::default();
+        Self { broker, publish, catalog: Arc::default(), glance: Arc::new(glance), telemetry }
+    }
+
+    /// The same, counting there.
+    pub fn with_telemetry(self, telemetry: Telemetry) -> Self {
+        Self { telemetry, ..self }
+    }
+
+    /// Where it counts.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     /// The same with an overview that is good for so long.

@@ -105,12 +105,8 @@ pub struct Live {
     pub halted: Page<HaltedRow>,
 }
 
-/// What a look came to, and until when it is good.
-#[derive(Debug)]
-struct Look {
-    until_ms: u64,
-    found: Result<Arc<Live>, Error>,
-}
+/// Until when it is good for, and what was found.
+type Look = (u64, Result<Arc<Live>, Error>);
 
 /// The last look, for all who ask in the time that it is good for.
 #[derive(Debug)]
@@ -129,13 +125,13 @@ impl Service {
     /// The fleet, as of at most [`crate::config::ApiConfig::view_ttl_ms`] ago.
     pub async fn live(&self) -> Result<Arc<Live>, Error> {
         let mut last = self.glance.last.lock().await;
-        if let Some(look) = &*last
-            && clock::now_ms() < look.until_ms
+        if let Some((until_ms, found)) = &*last
+            && clock::now_ms() < *until_ms
         {
-            return look.found.clone();
+            return found.clone();
         }
         let found = self.look_around().await.map(Arc::new);
-        *last = Some(Look { until_ms: clock::now_ms() + self.glance.ttl_ms, found: found.clone() });
+        *last = Some((clock::now_ms() + self.glance.ttl_ms, found.clone()));
         found
     }
 

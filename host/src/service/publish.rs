@@ -4,6 +4,7 @@
 //! bounded: reading waits while too much is queued. A bad line ends reading; what came before it is published and
 //! confirmed first.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,6 +21,8 @@ use super::line::{Draft, LaneName, LineLimits};
 use super::lines::RawLine;
 use super::report::{Outcome, Report, Stop, StopKind};
 use crate::clock;
+use crate::telemetry::metrics::Tally;
+use crate::telemetry::traces::Publishing;
 
 /// A line that the catalog does not know has it read again, but not more often than this.
 const CATALOG_REFRESH_MIN_MS: u64 = 1_000;
@@ -71,6 +74,8 @@ impl Service {
             outcome: Outcome::default(),
             reading: true,
             abandoned: false,
+            tally: Tally::new(self.telemetry.published()),
+            spans: BTreeMap::new(),
         };
         run.drive(&mut input).await;
         run.outcome
@@ -107,6 +112,9 @@ struct Run<'a> {
     reading: bool,
     /// Nothing more is sent: the broker failed or refused, or nobody listens.
     abandoned: bool,
+    tally: Tally,
+    /// Of events that are traced, by line, until they are published.
+    spans: BTreeMap<u64, Publishing>,
 }
 
 impl Run<'_> {
@@ -159,7 +167,11 @@ impl Run<'_> {
                 draft = Draft::read(&line, &self.catalog, &self.limits);
             }
             match draft {
-                Ok(draft) => self.enqueue(draft),
+                Ok(mut draft) => {
+                    let span = self.service.telemetry.traces().publishing(&mut draft.publication.event);
+                    self.spans.extend(span.map(|span| (draft.line, span)));
+                    self.enqueue(draft);
+                }
                 Err(error) => {
                     if !self.bad(line, error.to_string()).await {
                         return;
@@ -177,6 +189,7 @@ impl Run<'_> {
 
     /// Leaves a bad line out, or ends reading at it.
     async fn bad(&mut self, line: RawLine, reason: String) -> bool {
+        self.tally.refused();
         if self.options.skip_bad {
             self.outcome.skipped += 1;
             self.report(Report::Bad { line, reason }).await;
@@ -205,8 +218,11 @@ impl Run<'_> {
                 Ok(published) => {
                     self.queued_bytes = self.queued_bytes.saturating_sub(draft.bytes());
                     self.stale_reads = 0;
+                    self.spans.remove(&draft.line);
                     // After a repeat nobody can tell whose the first was; the event is there because of this run or before it.
-                    if published.duplicate && tries == 1 {
+                    let is_duplicate = published.duplicate && tries == 1;
+                    self.tally.published(&draft.publication.event.category, is_duplicate);
+                    if is_duplicate {
                         self.outcome.duplicates += 1;
                     } else {
                         self.outcome.published += 1;

@@ -242,13 +242,13 @@ async fn registering_is_all_or_none_and_writes_only_what_changes() {
 #[tokio::test]
 async fn unknown_names_are_told_with_the_known_ones() {
     let stage = stage(quick()).await;
+    let of = |category: &str| Search { category: Some(category.into()), ..Search::default() };
     for access in &stage.ways {
         let error = access.states("itinerary", None).await.unwrap_err().to_string();
         assert_eq!(error, "no handler named \"itinerary\" is registered; there are: billing");
-        let of = |name: &str| Search { category: Some(name.into()), ..Search::default() };
-        let error = access.partitions(&of("a/b?c"), None, 1).await.unwrap_err().to_string();
+        let error = access.partitions(&of("a/b?c"), None, 10).await.unwrap_err().to_string();
         assert_eq!(error, "unknown category \"a/b?c\"; there are: order");
-        assert!(access.partitions(&of("order"), Some("x"), 1).await.unwrap_err().to_string().contains("not a cursor"));
+        assert!(access.partitions(&of("order"), Some("x"), 10).await.unwrap_err().to_string().contains("not a cursor"));
         assert_eq!(access.catalog().await.unwrap().catalog, catalog());
     }
 }

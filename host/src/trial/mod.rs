@@ -242,6 +242,7 @@ impl Trial {
             recorded_at_ms: case.recorded_at_ms,
             generation: case.generation,
             attempt: case.attempt,
+            trace_id: None,
         };
         let tape = Tape::new(&case.http, case.attempt);
         instance.route_http(tape.route());

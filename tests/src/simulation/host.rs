@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use keyrail::config::EngineConfig;
-use keyrail::engine::{Engine, Handler, Serving, Version};
+use keyrail::engine::{Engine, Handler, Serving, Surroundings, Version};
+use keyrail::telemetry::Telemetry;
 use keyrail_broker::Broker;
 use keyrail_ordering::{Metadata, OwnerId, RetryPolicy, Selection};
 use tokio::sync::mpsc;
@@ -64,7 +65,8 @@ impl Host {
         notebook.remark(format!("{owner} starts"));
         let process = Box::pin(async move {
             let engine = loop {
-                let start = Engine::start_on(machine.clone(), broker.clone(), handlers.clone(), &config, owner.clone());
+                let surroundings = Surroundings { machine: machine.clone(), telemetry: Telemetry::default() };
+                let start = Engine::start_in(surroundings, broker.clone(), handlers.clone(), &config, owner.clone());
                 match start.await {
                     Ok(engine) => break engine,
                     Err(error) => notebook.remark(format!("{owner} did not start: {error}")),

@@ -116,6 +116,7 @@ mod tests {
                     release,
                     leaving,
                     held: vec![],
+                    hot: vec![],
                 }
             },
         )

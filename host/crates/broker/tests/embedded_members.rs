@@ -22,6 +22,7 @@ fn member(name: &str) -> Member {
         release: "1.0".into(),
         leaving: false,
         held: vec![],
+        hot: vec![],
     }
 }
 

@@ -8,6 +8,7 @@ mod catalog;
 mod deployment;
 mod effects;
 mod entry;
+mod hot_key;
 mod key;
 mod lease;
 mod membership;
@@ -16,6 +17,7 @@ mod partition;
 mod refusal;
 mod retry;
 mod step;
+mod trace;
 mod tries;
 
 pub use catalog::{
@@ -25,6 +27,7 @@ pub use catalog::{
 pub use deployment::{Candidate, DeployError, Deployment, Proposal, Revision, Selection};
 pub use effects::{Effects, Outgoing, StateChange};
 pub use entry::{Content, Entry, EntryId, EntryRef, Event, Lane, ParseEntryIdError, StreamId};
+pub use hot_key::{HotKey, Share};
 pub use key::{Key, KeyError, KeyRules};
 pub use lease::{AttemptsRecord, Generation, HaltCause, HaltRecord, Lease, OwnerId, PartitionId, PartitionSpec, Scope};
 pub use membership::{Held, HeldState, Member, Membership, Usage};
@@ -33,4 +36,5 @@ pub use partition::{Partition, Policy};
 pub use refusal::{EventError, Refusal};
 pub use retry::{OptionError, RetryPolicy};
 pub use step::{Effect, Input, Outcome};
+pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, trace_headers};
 pub use tries::{Failure, FailureKind, Verdict};

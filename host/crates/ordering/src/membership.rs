@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::{GroupName, OwnerId, PartitionId, Scope};
+use crate::{GroupName, HotKey, OwnerId, PartitionId, Scope};
 
 /// A host process that serves handlers, as it tells the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +31,9 @@ pub struct Member {
     pub leaving: bool,
     /// The versions of handlers that it has, or tries to have.
     pub held: Vec<Held>,
+    /// The busiest of the keys that it owns, the busiest first; few.
+    #[serde(default)]
+    pub hot: Vec<HotKey>,
 }
 
 /// A version of a handler on one host.

@@ -21,6 +21,7 @@ fn member(name: &str) -> Member {
         release: "0".into(),
         leaving: false,
         held: vec![],
+        hot: vec![],
     }
 }
 

@@ -50,7 +50,7 @@ impl Sample {
 
     async fn of(&self, instance: &mut Instance) {
         let (entry, event) = (&self.entry, &self.event);
-        let call = Call { entry, event, recorded_at_ms: 1, generation: Generation(1), attempt: 1 };
+        let call = Call { entry, event, recorded_at_ms: 1, generation: Generation(1), attempt: 1, trace_id: None };
         let answer = instance.call(&call, Box::new(NoHost)).await;
         assert!(matches!(answer, Answer::Done(_)), "{answer:?}");
     }

@@ -17,6 +17,8 @@ pub struct Call<'a> {
     pub generation: Generation,
     /// 1 for the first try.
     pub attempt: u32,
+    /// The trace that the event is part of, for the guest's log lines.
+    pub trace_id: Option<u128>,
 }
 
 /// What a call asks of the host.

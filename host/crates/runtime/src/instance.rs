@@ -139,7 +139,7 @@ impl Instance {
         guest.clock.set(call.recorded_at_ms);
         guest.random.reseed(&[kit.name.as_bytes(), call.entry.to_string().as_bytes()]);
         guest.limiter.take_refused();
-        guest.log.begin(call.event.id.clone(), call.event.key.clone());
+        guest.log.begin(call.event.id.clone(), call.event.key.clone(), call.trace_id);
         guest.outgoing.begin();
         guest.call = Some(Running::new(host, kit.limits));
 

@@ -45,7 +45,7 @@ pub use instance::Instance;
 pub use limits::{Limits, Wishes};
 pub use manifest::{Manifest, ManifestError};
 pub use module::Module;
-pub use runtime::Runtime;
+pub use runtime::{Runtime, RuntimeLoad};
 pub use settings::Settings;
 pub use usage::Usage;
 

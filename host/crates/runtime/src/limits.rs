@@ -1,9 +1,10 @@
 //! The limits of one handler: each has one name everywhere, a default of the operator's, and a ceiling.
 //!
-//! The name is that of the manifest (`[limits]`), of the configuration (`runtime.NAME` is the default, `runtime.ceiling.NAME`
-//! the most that a manifest may wish for) and of the field here. What holds for the whole engine, and so cannot differ
-//! between handlers, is in [`Settings`] alone: [`OPERATORS`].
+//! They stand in one list, at the end of this file. The name is that of the manifest (`[limits]`), of the configuration
+//! (`runtime.NAME` is the default, `runtime.ceiling.NAME` the most that a manifest may wish for) and of the field here. What
+//! holds for the whole engine, and so cannot differ between handlers, is in [`Settings`] alone: [`OPERATORS`].
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Settings;
@@ -20,9 +21,9 @@ pub(crate) const OPERATORS: [&str; 7] = [
 ];
 
 macro_rules! limits {
-    ($($(#[$doc:meta])* $name:ident: $least:expr, $ceiling:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $least:expr, $default:expr, $ceiling:expr;)*) => {
         /// The limits of one handler. The default is the ceiling that a host has unless its operator sets another.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct Limits {
             $($(#[$doc])* pub $name: u64,)*
@@ -99,49 +100,57 @@ fn over(name: &str, wish: u64, ceiling: u64) -> String {
     )
 }
 
-// Name: the least, the ceiling. Defaults are in `Settings::default`.
-limits! {
-    /// Bytes of linear memory of one instance, all its memories together.
-    memory_max_bytes: 1 << 20, 1 << 30;
-    /// Bytes of linear memory after which an instance is replaced by a fresh one when its call has ended.
-    instance_memory_max_bytes: 1 << 16, 1 << 30;
-    /// Elements of one table.
-    table_elements_max: 1, 100_000;
-    /// CPU time of one call, in milliseconds. Waiting for the host does not count. It acts at the first tick after it.
-    cpu_max_ms: 1, 30_000;
-    /// Time of one call by the wall clock, in milliseconds, waiting for the host included.
-    wall_max_ms: 1, 50_000;
-    /// Reads of committed state of one call.
-    state_reads_max: 0, 100_000;
-    /// Bytes of one state value.
-    state_value_max_bytes: 1, 8 << 20;
-    /// Bytes of names and values of all state changes of one call.
-    state_changes_max_bytes: 1, 32 << 20;
-    /// Bytes of names, headers and data of one emit.
-    emit_max_bytes: 1, 8 << 20;
-    /// Emits of one call.
-    emits_max: 0, 4_096;
-    /// Lines that one call may log, standard output and standard error included. Further ones are dropped, with one line
-    /// that says so.
-    log_lines_max: 0, 10_000;
-    /// Bytes of one log line; the rest is cut off.
-    log_line_max_bytes: 1, 64 << 10;
-    /// Lines that all instances of the handler on this host may log in a minute. Further ones are dropped, with one line
-    /// that says so.
-    log_lines_per_minute_max: 0, 600_000;
-    /// HTTP requests of one call.
-    http_requests_max: 0, 1_000;
-    /// Bytes of the body of one HTTP response.
-    http_response_max_bytes: 0, 64 << 20;
-    /// Time to reach a host over HTTP, in milliseconds: its name, connection and TLS.
-    http_connect_max_ms: 1, 30_000;
-    /// Time until an HTTP response begins, and between two parts of its body, in milliseconds.
-    http_wait_max_ms: 1, 50_000;
-    /// Instances of the handler that live on this host at the same time.
-    handler_instances_max: 1, 10_000;
-    /// Calls of one instance, before a fresh one takes its place.
-    instance_calls_max: 1, 1_000_000;
+/// Hands the list of all limits to a macro: `NAME: LEAST, DEFAULT, CEILING;` each, with its documentation. Whatever has a field
+/// for each limit takes it from here.
+#[macro_export]
+macro_rules! with_limits {
+    ($take:ident) => {
+        $take! {
+            /// Bytes of linear memory of one instance, all its memories together.
+            memory_max_bytes: 1 << 20, 128 << 20, 1 << 30;
+            /// Bytes of linear memory after which an instance is replaced by a fresh one when its call has ended.
+            instance_memory_max_bytes: 1 << 16, 64 << 20, 1 << 30;
+            /// Elements of one table.
+            table_elements_max: 1, 20_000, 100_000;
+            /// CPU time of one call, in milliseconds. Waiting for the host does not count. It acts at the first tick after it.
+            cpu_max_ms: 1, 1_000, 30_000;
+            /// Time of one call by the wall clock, in milliseconds, waiting for the host included.
+            wall_max_ms: 1, 10_000, 50_000;
+            /// Reads of committed state of one call.
+            state_reads_max: 0, 1_000, 100_000;
+            /// Bytes of one state value.
+            state_value_max_bytes: 1, 1 << 20, 8 << 20;
+            /// Bytes of names and values of all state changes of one call.
+            state_changes_max_bytes: 1, 4 << 20, 32 << 20;
+            /// Bytes of names, headers and data of one emit.
+            emit_max_bytes: 1, 1 << 20, 8 << 20;
+            /// Emits of one call.
+            emits_max: 0, 256, 4_096;
+            /// Lines that one call may log, standard output and standard error included. Further ones are dropped, with one line
+            /// that says so.
+            log_lines_max: 0, 100, 10_000;
+            /// Bytes of one log line; the rest is cut off.
+            log_line_max_bytes: 1, 4_096, 64 << 10;
+            /// Lines that all instances of the handler on this host may log in a minute. Further ones are dropped, with one line
+            /// that says so.
+            log_lines_per_minute_max: 0, 60_000, 600_000;
+            /// HTTP requests of one call.
+            http_requests_max: 0, 100, 1_000;
+            /// Bytes of the body of one HTTP response.
+            http_response_max_bytes: 0, 8 << 20, 64 << 20;
+            /// Time to reach a host over HTTP, in milliseconds: its name, connection and TLS.
+            http_connect_max_ms: 1, 5_000, 30_000;
+            /// Time until an HTTP response begins, and between two parts of its body, in milliseconds.
+            http_wait_max_ms: 1, 10_000, 50_000;
+            /// Instances of the handler that live on this host at the same time.
+            handler_instances_max: 1, 10_000, 10_000;
+            /// Calls of one instance, before a fresh one takes its place.
+            instance_calls_max: 1, 256, 1_000_000;
+        }
+    };
 }
+
+with_limits!(limits);
 
 #[cfg(test)]
 mod tests {

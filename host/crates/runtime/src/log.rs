@@ -37,6 +37,8 @@ struct Lines {
     /// The event that is being handled, and its key.
     event: Arc<str>,
     key: Option<Key>,
+    /// The trace that the event is part of.
+    trace_id: Option<u128>,
     count: u64,
     last_words: Vec<u8>,
     /// Begun lines of standard output and standard error.
@@ -104,6 +106,7 @@ impl Log {
             mask,
             event: Arc::from(""),
             key: None,
+            trace_id: None,
             count: 0,
             last_words: Vec::new(),
             begun: [Vec::new(), Vec::new()],
@@ -120,10 +123,11 @@ impl Log {
     }
 
     /// Begins a call: the count starts anew.
-    pub(crate) fn begin(&self, event: Arc<str>, key: Option<Key>) {
+    pub(crate) fn begin(&self, event: Arc<str>, key: Option<Key>, trace_id: Option<u128>) {
         let mut lines = self.lines();
         lines.event = event;
         lines.key = key;
+        lines.trace_id = trace_id;
         lines.count = 0;
         lines.last_words.clear();
     }
@@ -153,10 +157,12 @@ impl Lines {
         self.count += 1;
         let (handler, event) = (self.handler.as_ref(), self.event.as_ref());
         let key = self.key.as_ref().map(Key::as_str);
+        let trace_id = self.trace_id.map(|trace_id| format!("{trace_id:032x}"));
+        let trace_id = trace_id.as_deref();
         if self.count > self.count_max {
             count(&self.counters.log_lines_dropped);
             if self.count == self.count_max + 1 {
-                tracing::warn!(target: "keyrail::guest", handler, key, event, "further lines of this call are dropped");
+                tracing::warn!(target: "keyrail::guest", handler, key, event, trace_id, "further lines of this call are dropped");
             }
             return;
         }
@@ -166,7 +172,7 @@ impl Lines {
             Turn::DropFirst => {
                 count(&self.counters.log_lines_dropped);
                 tracing::warn!(
-                    target: "keyrail::guest", handler, key, event,
+                    target: "keyrail::guest", handler, key, event, trace_id,
                     "the handler logs more than log_lines_per_minute_max; its further lines of this minute are dropped"
                 );
                 return;
@@ -176,11 +182,21 @@ impl Lines {
         let context = cut(&context, self.line_max_bytes);
         let message = cut(&message, self.line_max_bytes);
         match level {
-            Level::ERROR => tracing::error!(target: "keyrail::guest", handler, key, event, context, "{message}"),
-            Level::WARN => tracing::warn!(target: "keyrail::guest", handler, key, event, context, "{message}"),
-            Level::INFO => tracing::info!(target: "keyrail::guest", handler, key, event, context, "{message}"),
-            Level::DEBUG => tracing::debug!(target: "keyrail::guest", handler, key, event, context, "{message}"),
-            Level::TRACE => tracing::trace!(target: "keyrail::guest", handler, key, event, context, "{message}"),
+            Level::ERROR => {
+                tracing::error!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+            }
+            Level::WARN => {
+                tracing::warn!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+            }
+            Level::INFO => {
+                tracing::info!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+            }
+            Level::DEBUG => {
+                tracing::debug!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+            }
+            Level::TRACE => {
+                tracing::trace!(target: "keyrail::guest", handler, key, event, trace_id, context, "{message}")
+            }
         }
     }
 
@@ -288,7 +304,7 @@ mod tests {
     #[test]
     fn lines_are_counted_however_they_are_written() {
         let log = log(10, 100);
-        log.begin("e".into(), None);
+        log.begin("e".into(), None, None);
         log.lines().write(Channel::Stdout, b"one\ntw");
         log.lines().write(Channel::Stdout, b"o\n\nthree");
         assert_eq!(log.lines().count, 2);

@@ -39,6 +39,11 @@ impl Room {
         }
     }
 
+    /// How many instances there are.
+    pub(crate) fn taken(&self, instances_max: u32) -> u64 {
+        (instances_max as usize).saturating_sub(self.instances.available_permits()) as u64
+    }
+
     /// A place for an instance of so many core instances, of a handler with this room of its own.
     pub(crate) fn take(&self, core_instances: u32, of_handler: &Arc<Semaphore>) -> Option<Place> {
         // One that is larger than the whole room may have it alone; the pool has as much beside it.

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
@@ -38,6 +39,21 @@ pub struct Runtime {
     tls: Arc<ClientConfig>,
     pub(crate) room: Room,
     loads: Semaphore,
+    cached: AtomicU64,
+    compiled: AtomicU64,
+}
+
+/// How a runtime stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RuntimeLoad {
+    /// Instances that there are.
+    pub instances: u64,
+    /// Instances that there may be.
+    pub instances_max: u64,
+    /// Components whose compiled code was in the cache, since the start.
+    pub cache_hits: u64,
+    /// Components that had to be compiled.
+    pub cache_misses: u64,
 }
 
 impl std::fmt::Debug for Runtime {
@@ -56,7 +72,18 @@ impl Runtime {
         imports::link(&mut linker).map_err(|error| SetupError::Engine(format!("{error:#}")))?;
         let tls = http::tls().map_err(SetupError::Engine)?;
         let (room, loads) = (Room::new(settings.instances_max), Semaphore::new(LOADS_MAX as usize));
-        Ok(Arc::new(Self { settings, engine, layout, linker, cache, tls, room, loads }))
+        let (cached, compiled) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Arc::new(Self { settings, engine, layout, linker, cache, tls, room, loads, cached, compiled }))
+    }
+
+    /// How it stands now.
+    pub fn load_now(&self) -> RuntimeLoad {
+        RuntimeLoad {
+            instances: self.room.taken(self.settings.instances_max),
+            instances_max: u64::from(self.settings.instances_max),
+            cache_hits: self.cached.load(Relaxed),
+            cache_misses: self.compiled.load(Relaxed),
+        }
     }
 
     /// Loads a component from a file, with the limits and grants of a manifest. Not to be called from a thread without tokio.
@@ -128,8 +155,10 @@ impl Runtime {
         let content_hash = cache::hex(&Sha256::digest(bytes));
         let kept = self.cache.as_ref().and_then(|cache| cache.load(&self.engine, &content_hash));
         let component = if let Some(component) = kept {
+            self.cached.fetch_add(1, Relaxed);
             component
         } else {
+            self.compiled.fetch_add(1, Relaxed);
             let cache = self.cache.as_ref();
             compile::compile(&self.engine, self.layout, &self.settings, cache, name, &content_hash, bytes)?
         };

@@ -14,93 +14,61 @@ const MEMORY_CEILING_BYTES: u64 = 4 << 30;
 const INSTANCES_CEILING: u64 = 10_000;
 const DAY_MS: u64 = 86_400_000;
 
-/// What guests may use. The fields that are not explained here are in [`Limits`]: what a handler gets whose manifest does not
-/// wish otherwise.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the limits are explained once, in `Limits`")]
-pub struct Settings {
-    pub memory_max_bytes: u64,
-    pub instance_memory_max_bytes: u64,
-    pub table_elements_max: u64,
-    pub cpu_max_ms: u64,
-    pub wall_max_ms: u64,
-    pub state_reads_max: u64,
-    pub state_value_max_bytes: u64,
-    pub state_changes_max_bytes: u64,
-    pub emit_max_bytes: u64,
-    pub emits_max: u64,
-    pub log_lines_max: u64,
-    pub log_line_max_bytes: u64,
-    pub log_lines_per_minute_max: u64,
-    pub http_requests_max: u64,
-    pub http_response_max_bytes: u64,
-    pub http_connect_max_ms: u64,
-    pub http_wait_max_ms: u64,
-    pub handler_instances_max: u64,
-    pub instance_calls_max: u64,
-    /// The most that a manifest may wish for.
-    pub ceiling: Limits,
-    /// Bytes of stack of a guest.
-    pub stack_max_bytes: u64,
-    /// Instances that live at the same time, over all handlers. An instance of many parts counts as more than one.
-    pub instances_max: u32,
-    /// Time of instantiating and describing a component when it is loaded, in milliseconds.
-    pub describe_max_ms: u64,
-    /// How often a running guest is looked at, in milliseconds: it then yields, and its CPU time is counted.
-    pub epoch_tick_ms: u64,
-    /// Where compiled code is kept; none for nowhere.
-    pub cache_dir: Option<PathBuf>,
-    /// Where large components are compiled.
-    pub compiler: Compiler,
-    /// Time of compiling one component in a child process, in milliseconds.
-    pub compile_max_ms: u64,
-    /// Bytes of memory of a compiling child process.
-    pub compile_memory_max_bytes: u64,
-    /// The hosts that a manifest may grant HTTP to; none for all.
-    pub http_hosts: Option<Vec<HostPattern>>,
-    /// The variables of the host's environment that a manifest may name as secrets: those that start so. Empty for none.
-    pub secrets_env_prefix: String,
-    /// The folder whose files a manifest may name as secrets; none for no file.
-    pub secrets_dir: Option<PathBuf>,
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident: $least:expr, $default:expr, $ceiling:expr;)*) => {
+        /// What guests may use. The limits are what a handler gets whose manifest does not wish otherwise.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Settings {
+            $($(#[$doc])* pub $name: u64,)*
+            /// The most that a manifest may wish for.
+            pub ceiling: Limits,
+            /// Bytes of stack of a guest.
+            pub stack_max_bytes: u64,
+            /// Instances that live at the same time, over all handlers. An instance of many parts counts as more than one.
+            pub instances_max: u32,
+            /// Time of instantiating and describing a component when it is loaded, in milliseconds.
+            pub describe_max_ms: u64,
+            /// How often a running guest is looked at, in milliseconds: it then yields, and its CPU time is counted.
+            pub epoch_tick_ms: u64,
+            /// Where compiled code is kept; none for nowhere.
+            pub cache_dir: Option<PathBuf>,
+            /// Where large components are compiled.
+            pub compiler: Compiler,
+            /// Time of compiling one component in a child process, in milliseconds.
+            pub compile_max_ms: u64,
+            /// Bytes of memory of a compiling child process.
+            pub compile_memory_max_bytes: u64,
+            /// The hosts that a manifest may grant HTTP to; none for all.
+            pub http_hosts: Option<Vec<HostPattern>>,
+            /// The variables of the host's environment that a manifest may name as secrets: those that start so. Empty for none.
+            pub secrets_env_prefix: String,
+            /// The folder whose files a manifest may name as secrets; none for no file.
+            pub secrets_dir: Option<PathBuf>,
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self {
+                    $($name: $default,)*
+                    ceiling: Limits::default(),
+                    stack_max_bytes: 1 << 20,
+                    instances_max: 1_000,
+                    describe_max_ms: 5_000,
+                    epoch_tick_ms: 10,
+                    cache_dir: None,
+                    compiler: Compiler::InProcess,
+                    compile_max_ms: 900_000,
+                    compile_memory_max_bytes: 2 << 30,
+                    http_hosts: None,
+                    secrets_env_prefix: "KEYRAIL_SECRET_".into(),
+                    secrets_dir: None,
+                }
+            }
+        }
+    };
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            memory_max_bytes: 128 << 20,
-            instance_memory_max_bytes: 64 << 20,
-            table_elements_max: 20_000,
-            cpu_max_ms: 1_000,
-            wall_max_ms: 10_000,
-            state_reads_max: 1_000,
-            state_value_max_bytes: 1 << 20,
-            state_changes_max_bytes: 4 << 20,
-            emit_max_bytes: 1 << 20,
-            emits_max: 256,
-            log_lines_max: 100,
-            log_line_max_bytes: 4_096,
-            log_lines_per_minute_max: 60_000,
-            http_requests_max: 100,
-            http_response_max_bytes: 8 << 20,
-            http_connect_max_ms: 5_000,
-            http_wait_max_ms: 10_000,
-            handler_instances_max: 10_000,
-            instance_calls_max: 256,
-            ceiling: Limits::default(),
-            stack_max_bytes: 1 << 20,
-            instances_max: 1_000,
-            describe_max_ms: 5_000,
-            epoch_tick_ms: 10,
-            cache_dir: None,
-            compiler: Compiler::InProcess,
-            compile_max_ms: 900_000,
-            compile_memory_max_bytes: 2 << 30,
-            http_hosts: None,
-            secrets_env_prefix: "KEYRAIL_SECRET_".into(),
-            secrets_dir: None,
-        }
-    }
-}
+crate::with_limits!(settings);
 
 impl Settings {
     /// Refuses what cannot work, and what would let a guest end the process.

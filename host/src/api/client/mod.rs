@@ -25,11 +25,6 @@ fn given<'a>(parts: &[(&'a str, Option<&'a str>)]) -> Vec<(&'a str, &'a str)> {
     parts.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect()
 }
 
-fn install_crypto() {
-    // Fails if there is one already: then that one does.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
 /// A client of one host.
 #[derive(Debug)]
 pub struct Client {
@@ -60,7 +55,6 @@ impl Client {
     /// For the host of this socket. Nothing is sent yet.
     pub fn new(socket: &Path, api: &ApiConfig, publish: &PublishConfig) -> Result<Self, AccessError> {
         // No socket speaks TLS; the client asks for it all the same.
-        install_crypto();
         let http = reqwest::Client::builder().unix_socket(socket);
         // The name of the host in it means nothing: the socket is the host.
         Self::made(Place::Socket(socket.into()), "http://keyrail", http, api, publish)
@@ -73,7 +67,6 @@ impl Client {
         api: &ApiConfig,
         publish: &PublishConfig,
     ) -> Result<Self, AccessError> {
-        install_crypto();
         let mut http = reqwest::Client::builder()
             .connect_timeout(Duration::from_millis(client.connect_timeout_ms))
             // A token must not follow a host that sends us elsewhere.
@@ -101,6 +94,7 @@ impl Client {
         publish: &PublishConfig,
     ) -> Result<Self, AccessError> {
         let failed = |error: &dyn fmt::Display| AccessError::Failed(format!("cannot make an HTTP client: {error}"));
+        crate::api::choose_cryptography();
         let http = http.read_timeout(Duration::from_millis(api.answer_timeout_ms)).build();
         Ok(Self {
             host,

@@ -11,6 +11,7 @@ use rust_embed::RustEmbed;
 
 use super::super::wire::ErrorKind;
 use super::{Api, Failed};
+use crate::hash::hex;
 
 /// What a page of ours may load and do: its own files and this API, in no other site's frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
@@ -33,8 +34,7 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
         return Failed::new(StatusCode::NOT_FOUND, ErrorKind::Unknown, "no such file of the dashboard".into())
             .into_response();
     };
-    let hash: String = file.metadata.sha256_hash()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{hash}\"");
+    let tag = format!("\"{}\"", hex(&file.metadata.sha256_hash()[..16]));
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let body = if known { StatusCode::NOT_MODIFIED.into_response() } else { file.data.into_response() };
     let mut response = body;

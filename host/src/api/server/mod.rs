@@ -10,11 +10,14 @@ mod deploy;
 mod events;
 mod failed;
 mod files;
+#[cfg(test)]
+mod fuzz_tests;
 mod gate;
 mod health;
 mod inspect;
 mod listener;
 mod live;
+mod metrics;
 mod openapi;
 mod operate;
 mod views;
@@ -258,7 +261,8 @@ fn router(api: Arc<Api>, config: &Config, gate: Option<Arc<Gate>>) -> Router {
     };
     let streaming = ApiRouter::new().route("/v1/publish", post(publishing::publish).layer(DefaultBodyLimit::disable()));
     let deploying = deploy::routes(config.api.module_max_bytes);
-    let reading = inspect::routes().merge(operate::reading()).merge(views::routes()).merge(live::routes());
+    let reading = inspect::routes().merge(operate::reading()).merge(views::routes());
+    let reading = reading.merge(live::routes()).merge(metrics::routes());
     let routes = ApiRouter::new()
         .merge(health::routes())
         .merge(dashboard::routes())

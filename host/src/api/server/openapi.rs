@@ -91,12 +91,10 @@ pub(super) fn documented(routes: ApiRouter<Arc<Api>>) -> Router<Arc<Api>> {
         ..OpenApi::default()
     };
     let routes = routes.finish_api_with(&mut document, |api| {
-        let scheme = SecurityScheme::Http {
-            scheme: "bearer".into(),
-            bearer_format: None,
-            description: Some("see keyrail token".into()),
-            extensions: Default::default(),
-        };
+        let description = Some("see keyrail token".to_string());
+        let (scheme, bearer_format) = ("bearer".to_string(), None);
+        let extensions = aide::openapi::OpenApi::default().extensions;
+        let scheme = SecurityScheme::Http { scheme, bearer_format, description, extensions };
         api.security_scheme(SCHEME, scheme)
     });
     drop_empty(&mut document);

@@ -165,7 +165,7 @@ async fn outbox(access: &Access) -> Finding {
         Ok(backlog) if backlog.abandoned > 0 => Finding::warning(
             "outbox",
             format!("{} could not be published and were put aside", count(backlog.abandoned, "emitted event")),
-            "the log of the host that routed them says why: look there for \"abandoned\"",
+            "the log of the host that routed them says why: look there for \"cannot be published\"",
         ),
         Ok(backlog) => Finding::ok("outbox", format!("{} on their way", count(backlog.outbox, "event"))),
         Err(error) => unusable("outbox", &error),

@@ -22,6 +22,7 @@ impl Discovery {
             Ok(listening) => *bells = listening,
             Err(error) => {
                 // The next look tries again.
+                self.shared.metrics().broker_failed(&error);
                 warn!(%error, "bells of new handlers cannot be heard");
                 return;
             }
@@ -46,6 +47,7 @@ impl Discovery {
                 self.sweeps.push(Sweep::new(source.clone()));
             }
         }
+        self.shared.prepare_metrics();
         self.pools.set(&self.shared, &sources);
         self.sources = sources;
         let served = self.shared.served.groups();

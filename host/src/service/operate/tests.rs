@@ -350,6 +350,7 @@ async fn pauses_dead_letters_members_and_the_record() {
             release: "0.1.0".into(),
             leaving: false,
             held: vec![],
+            hot: vec![],
         };
         broker.lay_member(member("b"));
         broker.lay_member(member("a"));

@@ -294,8 +294,7 @@ impl Follower {
             looked += keys.len().max(1);
             let streams = keys.iter().flat_map(|key| self.streams_of(&source, key)).collect();
             self.read(streams).await?;
-            sweep.cursor = next.unwrap_or(0);
-            sweep.source += usize::from(next.is_none());
+            (sweep.source, sweep.cursor) = next.map_or((sweep.source + 1, 0), |next| (sweep.source, next));
         }
         self.sweep = Some(sweep);
         Ok(())

@@ -18,6 +18,7 @@ fn member(owner: &str, groups: &[&str]) -> Member {
         release: "1.2.3".into(),
         leaving: false,
         held: vec![],
+        hot: vec![],
     }
 }
 

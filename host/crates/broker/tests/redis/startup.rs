@@ -63,12 +63,15 @@ async fn c019_a_user_with_too_few_permissions() {
     };
     allow("noload", &["~*", "&*", "+@all", "-function"]).await;
     allow("noclaim", &["~*", "&*", "+@all", "-xclaim", "-xtrim"]).await;
+    allow("nodirect", &["~*", "&*", "+@all", "-setrange", "-subscribe"]).await;
     allow("nokeys", &["~order:*", "&*", "+@all"]).await;
     allow("nobells", &["~*", "resetchannels", "+@all"]).await;
     allow("good", &["~*", "&*", "+@all", "-@dangerous", "+info", "+function"]).await;
     assert!(refusal(&with_login(&server, "noload:p")).await.contains("+function"));
     let line = refusal(&with_login(&server, "noclaim:p")).await;
     assert!(line.contains("+xclaim +xtrim"), "{line}");
+    let line = refusal(&with_login(&server, "nodirect:p")).await;
+    assert!(line.contains("+setrange +subscribe"), "{line}");
     assert!(refusal(&with_login(&server, "nokeys:p")).await.contains("~__*"));
     assert!(refusal(&with_login(&server, "nobells:p")).await.contains("&*"));
     RedisBroker::connect(&with_login(&server, "good:p"), RedisSettings::default()).await.unwrap();

@@ -125,6 +125,7 @@ impl Ask {
             recorded_at_ms: self.recorded_at_ms,
             generation: Generation(7),
             attempt: self.attempt,
+            trace_id: None,
         };
         instance.call(&call, Box::new(self.host)).await
     }

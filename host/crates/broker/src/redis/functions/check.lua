@@ -35,6 +35,16 @@ local function keyrail_check()
     end
   end
   if failure(redis.pcall('EXISTS', probe)) then names[#names + 1] = '~__*' end
+  -- What is called outside of functions, some of it not allowed inside of one: so it is asked about, and not tried.
+  local direct = {
+    { 'SUBSCRIBE', probe }, { 'MULTI' }, { 'EXEC' }, { 'STRLEN', probe }, { 'GETRANGE', probe, '0', '0' },
+    { 'SETRANGE', probe, '0', '' }, { 'RENAME', probe, probe }, { 'PERSIST', probe }, { 'HVALS', probe },
+    { 'HSCAN', probe, '0' }, { 'SSCAN', probe, '0' }, { 'ZSCAN', probe, '0' },
+  }
+  for i = 1, #direct do
+    -- A user without the keys of Keyrail, or its channels, was named above.
+    if #names == 0 and not redis.acl_check_cmd(unpack(direct[i])) then refused[#refused + 1] = direct[i][1] end
+  end
   return { refused, names }
 end
 

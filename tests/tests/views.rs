@@ -326,7 +326,7 @@ fn nothing_can_be_followed_where_no_host_is() {
     let folder = TempDir::new().unwrap();
     let broker = format!("embedded:{}", folder.path().join("k.redb").display());
     run(&broker, &["register", guest("probe").to_str().unwrap()]).ok();
-    run(&broker, &["tail"]).refused(USAGE, "keyrail run");
+    run(&broker, &["tail"]).refused(USAGE, "start one with keyrail");
     let picture = run(&broker, &["top", "--once", "--interval", "0.1"]).ok().out;
     assert!(picture.contains("no host is up"), "{picture}");
     let empty = folder.path().join("empty.redb");
@@ -351,10 +351,11 @@ fn top_gives_the_terminal_back_however_it_ends() {
         );
         let mut command = Command::new("script");
         command.args(["-q", "-e", "-f", "-c", &run]).arg(&typescript).stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let mut keys = child.stdin.take().unwrap();
+        let mut script = Killed(command.spawn().unwrap());
+        let mut keys = script.0.stdin.take().unwrap();
         let shown = || String::from_utf8_lossy(&std::fs::read(&typescript).unwrap_or_default()).into_owned();
-        wait_until("the picture is there", || shown().contains("probe") && shown().contains("q ends"));
+        // Blanks are not drawn, so only words can be looked for.
+        wait_until("the picture is there", || shown().contains("probe") && shown().contains("HANDLERS"));
         match end {
             End::Key => keys.write_all(b"?jq").and_then(|()| keys.write_all(b"q")).unwrap(),
             End::Terminate => {
@@ -362,12 +363,22 @@ fn top_gives_the_terminal_back_however_it_ends() {
                 kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
             }
         }
-        wait_until("it has ended", || child.try_wait().unwrap().is_some());
+        wait_until("it has ended", || script.0.try_wait().unwrap().is_some());
         let shown = shown();
         let after = shown.split("ended-with-").nth(1).unwrap_or_else(|| panic!("{shown}"));
         assert!(after.starts_with('0'), "{shown}");
         assert!(shown.contains("\u{1b}[?1049l"), "the ordinary screen is back");
         assert!(after.contains(" icanon") && after.contains(" echo "), "lines and echo are back: {after}");
+    }
+}
+
+/// Killed when dropped; whatever runs in its terminal hears a hangup then.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -35,8 +35,7 @@ pub(super) fn find(
     let reader = Reader::new(shared, &txn)?;
     if let WantedKey::Is(key) = &wanted.key {
         let row = reader.whole_row(source, key.clone(), &categories)?;
-        let is_there = |row: &PartitionRow| row.last.is_some() || row.waiting > 0 || row.owner.is_some();
-        let found = row.filter(|row| is_there(row) && stands(row, wanted.standing));
+        let found = row.filter(|row| stands(row, wanted.standing));
         return Ok((found.into_iter().collect(), None));
     }
     match wanted.standing {
@@ -200,8 +199,10 @@ impl<'a> Reader<'a> {
     ) -> Result<Option<PartitionRow>, Error> {
         let (mut last, mut settled, mut waiting) = (None, None, 0);
         let mut heads = vec![];
+        let mut is_there = false;
         for stream in streams_of(categories, partition.key()) {
             let Some((record_epoch, stream_last, span)) = self.span(&partition.group, &stream)? else { continue };
+            is_there = true;
             if found.is_some_and(|(epoch, by)| record_epoch < epoch && stream != *by) {
                 return Ok(None);
             }
@@ -210,6 +211,9 @@ impl<'a> Reader<'a> {
             }
             waiting += span.waiting();
             heads.extend(span.head().map(|id| (stream, id)));
+        }
+        if !is_there {
+            return Ok(None);
         }
         let lease = leases::get(&self.leases, &partition)?;
         let holder = self.shared.live.holder(&partition, self.shared.now_ms());

@@ -82,8 +82,16 @@ impl RedisBroker {
 
     async fn find_one(&self, source: &ReadySource, key: &Key, standing: Standing) -> Rows<PartitionRow> {
         let rows = self.rows(source, vec![key.clone()], &self.categories_of(source).await?).await?;
+        // Of a category the index tells; a key that is empty may have had an owner all the same.
+        let is_listed = match source {
+            ReadySource::Category { category, .. } => {
+                let asked = redis::cmd("HEXISTS").arg(keyspace::index(category)).arg(key.as_str()).to_owned();
+                Some(answer::number(&self.connection.call(&asked).await?)? == 1)
+            }
+            ReadySource::ProcessManager { .. } | ReadySource::Shared { .. } => None,
+        };
         let there = |(row, had_owner): (PartitionRow, bool)| {
-            let is_there = had_owner || row.last.is_some() || row.waiting > 0 || row.halted.is_some();
+            let is_there = is_listed.unwrap_or(had_owner || row.waiting > 0 || row.halted.is_some());
             (is_there && stands(&row, standing)).then_some(row)
         };
         Ok((rows.into_iter().filter_map(there).collect(), None))

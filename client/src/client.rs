@@ -80,7 +80,7 @@ impl Builder {
         self
     }
 
-    /// Certificates in PEM that are trusted besides those of the system.
+    /// Certificates in PEM that are trusted in place of the system's.
     pub fn certificates(mut self, pem: &[u8]) -> Self {
         self.certificates = pem.into();
         self
@@ -113,7 +113,10 @@ impl Builder {
             .default_headers(headers);
         if !self.certificates.is_empty() {
             let certificates = Certificate::from_pem_bundle(&self.certificates).map_err(|error| setup(&error))?;
-            http = http.tls_certs_merge(certificates);
+            http = http.tls_certs_only(certificates);
+        } else if url.scheme() == "http" {
+            // Never used, so it must not matter whether the machine has any.
+            http = http.tls_certs_only([]);
         }
         Ok(Client { url, http: http.build().map_err(|error| setup(&error))?, tries_max: self.tries_max })
     }

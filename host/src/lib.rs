@@ -12,4 +12,5 @@ mod hash;
 pub mod modules;
 pub mod service;
 pub mod telemetry;
+pub mod tls;
 pub mod trial;

@@ -48,7 +48,7 @@ pub struct Api {
 impl Api {
     /// To this URL.
     pub fn new(url: &str) -> Self {
-        keyrail::api::choose_cryptography();
+        keyrail::tls::choose_cryptography();
         let client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
         Self::with(client, url)
     }

@@ -15,9 +15,3 @@ pub mod wire;
 pub use client::Client;
 pub use health::{Health, Stage};
 pub use server::{ServeError, Server};
-
-/// Whoever speaks TLS, or only could, asks for this first.
-pub fn choose_cryptography() {
-    // Fails if somebody was here before: it is the same choice.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}

@@ -47,10 +47,8 @@ impl Question {
 
 pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let url = format!("{}{}", base(config)?, args.question.path());
-    // Fails if there is one already: then that one does.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     // It is asked on this machine by an address that no certificate names, and is told nothing.
-    let client = reqwest::Client::builder().timeout(WAIT).tls_danger_accept_invalid_certs(true).no_proxy().build()?;
+    let client = keyrail::tls::client(&url).timeout(WAIT).tls_danger_accept_invalid_certs(true).no_proxy().build()?;
     let answer = client.get(&url).send().await.map_err(|error| {
         let why = anyhow::Error::from(error.without_url()).root_cause().to_string();
         Away(one_line(&format!("{url} does not answer: {why}; is a host running, and does http.listen say where")))

@@ -78,7 +78,7 @@ impl Default for HttpConfig {
 pub struct ClientConfig {
     /// File that holds a token and nothing else. The variable `KEYRAIL_TOKEN` does as well.
     pub token_file: String,
-    /// Certificates in PEM that are trusted besides those of the system.
+    /// Certificates in PEM that are trusted in place of the system's.
     pub ca_file: String,
     /// How long a connection may take.
     pub connect_timeout_ms: u64,
@@ -125,7 +125,7 @@ impl ClientConfig {
         Ok(Some(Token::new(&text)))
     }
 
-    /// The certificates that are trusted besides the system's.
+    /// The certificates that are trusted in place of the system's.
     pub fn ca_file(&self) -> Option<&Path> {
         (!self.ca_file.is_empty()).then(|| Path::new(&self.ca_file))
     }

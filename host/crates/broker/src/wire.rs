@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::Error;
 
 /// The present version of every record. A change of any stored type raises it.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// A record's bytes.
 pub fn encode<T: Serialize + ?Sized>(record: &T) -> Vec<u8> {

@@ -19,6 +19,7 @@ use super::wire::{ErrorBody, ErrorKind, RegisterAnswer, RegisterRequest};
 use crate::access::AccessError;
 use crate::config::{ApiConfig, ClientConfig, PublishConfig};
 use crate::service::{CatalogView, Page, Registered, Registration, Row, Search, State, Status};
+use crate::tls;
 
 /// The parts of a query that are there.
 fn given<'a>(parts: &[(&'a str, Option<&'a str>)]) -> Vec<(&'a str, &'a str)> {
@@ -55,7 +56,7 @@ impl Client {
     /// For the host of this socket. Nothing is sent yet.
     pub fn new(socket: &Path, api: &ApiConfig, publish: &PublishConfig) -> Result<Self, AccessError> {
         // No socket speaks TLS; the client asks for it all the same.
-        let http = reqwest::Client::builder().unix_socket(socket);
+        let http = tls::client("").unix_socket(socket);
         // The name of the host in it means nothing: the socket is the host.
         Self::made(Place::Socket(socket.into()), "http://keyrail", http, api, publish)
     }
@@ -67,7 +68,7 @@ impl Client {
         api: &ApiConfig,
         publish: &PublishConfig,
     ) -> Result<Self, AccessError> {
-        let mut http = reqwest::Client::builder()
+        let mut http = tls::client(url)
             .connect_timeout(Duration::from_millis(client.connect_timeout_ms))
             // A token must not follow a host that sends us elsewhere.
             .redirect(reqwest::redirect::Policy::none());
@@ -81,7 +82,7 @@ impl Client {
             let wrong = |why: String| AccessError::Usage(format!("client.ca_file {}: {why}", file.display()));
             let pem = fs::read(file).map_err(|error| wrong(error.to_string()))?;
             let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| wrong(error.to_string()))?;
-            http = http.tls_certs_merge(certificates);
+            http = http.tls_certs_only(certificates);
         }
         Self::made(Place::Url(url.into()), url, http, api, publish)
     }
@@ -93,8 +94,11 @@ impl Client {
         api: &ApiConfig,
         publish: &PublishConfig,
     ) -> Result<Self, AccessError> {
-        let failed = |error: &dyn fmt::Display| AccessError::Failed(format!("cannot make an HTTP client: {error}"));
-        crate::api::choose_cryptography();
+        let failed = |error: &dyn fmt::Display| {
+            AccessError::Failed(format!(
+                "cannot make an HTTP client: {error}; has this machine certificates? Name a file of them in client.ca_file"
+            ))
+        };
         let http = http.read_timeout(Duration::from_millis(api.answer_timeout_ms)).build();
         Ok(Self {
             host,

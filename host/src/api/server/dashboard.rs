@@ -18,7 +18,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../dashboard"]
+#[folder = "../dashboard"]
 struct Files;
 
 pub(super) fn routes() -> ApiRouter<Arc<Api>> {

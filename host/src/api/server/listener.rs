@@ -38,7 +38,7 @@ pub(super) fn bind(config: &HttpConfig) -> Result<Option<(TcpListener, SocketAdd
 
 /// The certificate and its key, checked.
 pub(super) async fn tls(files: &TlsFiles) -> Result<RustlsConfig, ServeError> {
-    crate::api::choose_cryptography();
+    crate::tls::choose_cryptography();
     let read = RustlsConfig::from_pem_file(&files.cert, &files.key).await;
     read.map_err(|error| ServeError::Certificate { files: files.clone(), error })
 }

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::clock;
 use crate::config::TracesConfig;
+use crate::tls;
 
 /// Where a collector takes traces, under its address.
 const PATH: &str = "/v1/traces";
@@ -31,9 +32,7 @@ pub struct StartError {
 pub(super) fn provider(config: &TracesConfig, instance: &str) -> Result<SdkTracerProvider, StartError> {
     let refused = |why: String| StartError { endpoint: config.endpoint.clone(), why };
     let timeout = Duration::from_millis(config.timeout_ms);
-    // Whoever came first has set the same one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().timeout(timeout).connect_timeout(timeout).build();
+    let client = tls::client(&config.endpoint).timeout(timeout).connect_timeout(timeout).build();
     let client = client.map_err(|error| refused(error.to_string()))?;
     let otlp = Otlp::builder()
         .with_http()

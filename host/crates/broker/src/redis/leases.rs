@@ -27,7 +27,7 @@ impl Leases for RedisBroker {
         take_max: usize,
     ) -> Result<Acquired, AcquireError> {
         let names = self.stream_names(&partition);
-        let mut call = Self::partition_call("keyrail_3_acquire", &partition, &names);
+        let mut call = Self::partition_call("keyrail_4_acquire", &partition, &names);
         call.arg(owner.as_str())
             .arg(ttl_ms.clamp(1, TIME_MAX_MS))
             .arg(take_max.clamp(1, READ_MAX))
@@ -46,7 +46,7 @@ impl Leases for RedisBroker {
 
     async fn release(&self, lease: &Lease) -> Result<(), Error> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_3_release", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_4_release", &lease.partition, &names);
         call.arg(lease.token());
         self.call(&call).await?;
         Ok(())
@@ -57,7 +57,7 @@ impl Leases for RedisBroker {
     }
 
     async fn ready(&self, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error> {
-        let mut call = Call::new("keyrail_3_ready", 1);
+        let mut call = Call::new("keyrail_4_ready", 1);
         call.arg(keyspace::listing(source, Listing::Ready))
             .arg(keyspace::collection(source))
             .arg(source.group().as_str())
@@ -128,7 +128,7 @@ impl Heartbeat for RedisHeartbeat {
     async fn renew(&mut self, leases: &[Lease], ttl_ms: u64) -> Result<Vec<bool>, Error> {
         let mut held = Vec::with_capacity(leases.len());
         for some in leases.chunks(RENEW_MAX) {
-            let mut call = Call::new("keyrail_3_renew", some.len());
+            let mut call = Call::new("keyrail_4_renew", some.len());
             for lease in some {
                 call.arg(keyspace::part(&lease.partition.id, Part::Lease));
             }

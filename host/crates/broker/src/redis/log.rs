@@ -18,7 +18,7 @@ const ERROR_MAX_BYTES: usize = 4 * 1024;
 impl Log for RedisBroker {
     async fn take(&self, lease: &Lease, max: usize, recover: bool) -> Result<Taken, FencedError> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_3_take", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_4_take", &lease.partition, &names);
         call.arg(lease.token()).arg(max.clamp(1, READ_MAX)).flag(recover).arg(self.kept());
         let mut answer = self.fenced(&call, None).await?;
         let more = answer.flag()?;
@@ -29,7 +29,7 @@ impl Log for RedisBroker {
 
     async fn state(&self, lease: &Lease, name: &str) -> Result<Option<Bytes>, FencedError> {
         let id = &lease.partition.id;
-        let mut call = Call::new("keyrail_3_state", 1);
+        let mut call = Call::new("keyrail_4_state", 1);
         call.arg(keyspace::part(id, Part::State))
             .arg(keyspace::scope(id))
             .arg(id.group.as_str())
@@ -45,7 +45,7 @@ impl Log for RedisBroker {
         };
         let partition = &lease.partition;
         let names = self.stream_names(partition);
-        let mut call = Self::partition_call("keyrail_3_commit", partition, &names);
+        let mut call = Self::partition_call("keyrail_4_commit", partition, &names);
         call.arg(lease.token())
             .arg(place_of(lease, &first.stream)?)
             .arg(commit.take_max.min(READ_MAX))
@@ -93,7 +93,7 @@ impl Log for RedisBroker {
     ) -> Result<(), FencedError> {
         place_of(lease, &head.stream)?;
         let names = [keyspace::stream(&head.stream, &self.rules())];
-        let mut call = Self::partition_call("keyrail_3_fail", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_4_fail", &lease.partition, &names);
         call.arg(lease.token()).arg(head.id.to_string()).arg(attempt).arg(after_ms.min(TIME_MAX_MS)).arg(cut(error));
         self.fenced(&call, Some(head)).await?;
         Ok(())
@@ -101,7 +101,7 @@ impl Log for RedisBroker {
 
     async fn halt(&self, lease: &Lease, record: &HaltRecord) -> Result<(), FencedError> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_3_halt", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_4_halt", &lease.partition, &names);
         let record = HaltRecord { error: cut(&record.error).into(), ..record.clone() };
         call.arg(lease.token())
             .arg(place_of(lease, &record.head.stream)?)

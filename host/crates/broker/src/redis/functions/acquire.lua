@@ -1,4 +1,4 @@
--- keyrail_3_acquire: takes a partition for an owner, and everything that is pending with it.
+-- keyrail_4_acquire: takes a partition for an owner, and everything that is pending with it.
 --
 -- Keys:      the partition's streams, in the order of preference
 -- Arguments: scope, collection, group, key, owner, TTL in ms, how many entries, floor of the generation, what is kept
@@ -110,4 +110,4 @@ local function keyrail_acquire(keys, args)
   return { OK, text(generation), more and 1 or 0, positions, attempts, state, segments }
 end
 
-redis.register_function{ function_name = 'keyrail_3_acquire', callback = keyrail_acquire, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_4_acquire', callback = keyrail_acquire, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_3_commit: settles the head with its effects, and reads on.
+-- keyrail_4_commit: settles the head with its effects, and reads on.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, place of the stream, how many to read, release (1 or 0), what is
@@ -110,4 +110,4 @@ local function keyrail_commit(keys, args)
   return { OK, more and 1 or 0, released and 1 or 0, from, entries }
 end
 
-redis.register_function{ function_name = 'keyrail_3_commit', callback = keyrail_commit, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_4_commit', callback = keyrail_commit, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_3_evict: takes paused partitions away from their owners.
+-- keyrail_4_evict: takes paused partitions away from their owners.
 --
 -- Keys:      none: a page of partitions, named in the arguments
 -- Arguments: collection, group, backfill word, number of categories that a partition reads, their names, then the keys
@@ -28,4 +28,4 @@ local function keyrail_evict(_, args)
   return evicted
 end
 
-redis.register_function{ function_name = 'keyrail_3_evict', callback = keyrail_evict, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_4_evict', callback = keyrail_evict, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_3_fail: puts one failed try of the head on record.
+-- keyrail_4_fail: puts one failed try of the head on record.
 --
 -- Keys:      the head's stream
 -- Arguments: scope, collection, group, key, token, id, which try, wait in ms until the next, error
@@ -40,4 +40,4 @@ local function keyrail_fail(keys, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_3_fail', callback = keyrail_fail, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_4_fail', callback = keyrail_fail, flags = { 'allow-oom' } }

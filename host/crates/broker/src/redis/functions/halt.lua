@@ -1,4 +1,4 @@
--- keyrail_3_halt: lets a partition stand still on its head, and gives the lease up.
+-- keyrail_4_halt: lets a partition stand still on its head, and gives the lease up.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, place of the stream, id, the record, failed tries, error
@@ -24,4 +24,4 @@ local function keyrail_halt(keys, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_3_halt', callback = keyrail_halt, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_4_halt', callback = keyrail_halt, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_3_release: gives a lease up in an orderly way.
+-- keyrail_4_release: gives a lease up in an orderly way.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token
@@ -18,4 +18,4 @@ local function keyrail_release(keys, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_3_release', callback = keyrail_release, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_4_release', callback = keyrail_release, flags = { 'allow-oom' } }

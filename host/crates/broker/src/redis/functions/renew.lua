@@ -1,4 +1,4 @@
--- keyrail_3_renew: prolongs many leases in one call.
+-- keyrail_4_renew: prolongs many leases in one call.
 --
 -- Keys:      the leases
 -- Arguments: TTL in ms, then one token a lease
@@ -17,4 +17,4 @@ local function keyrail_renew(keys, args)
   return answer
 end
 
-redis.register_function{ function_name = 'keyrail_3_renew', callback = keyrail_renew, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_4_renew', callback = keyrail_renew, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_3_take: reads for the owner.
+-- keyrail_4_take: reads for the owner.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, how many, recover (1 or 0), what is kept
@@ -36,4 +36,4 @@ local function keyrail_take(keys, args)
   return { OK, more and 1 or 0, attempts, segments }
 end
 
-redis.register_function{ function_name = 'keyrail_3_take', callback = keyrail_take, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_4_take', callback = keyrail_take, flags = { 'allow-oom' } }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt};
 use keyrail_broker::{Backlog, Error, Lag, ReadySource};
-use keyrail_ordering::{Catalog, CategoryName, GroupName, Member, Role};
+use keyrail_ordering::{Catalog, CategoryName, GroupName, HotKey, Member, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -20,6 +20,8 @@ use crate::clock;
 const SAMPLE_MAX: usize = 256;
 /// Partitions that stand still, of one source at a time.
 const HALTED_SHOWN_MAX: usize = 100;
+/// Hot keys that are shown.
+const HOT_KEYS_MAX: usize = 16;
 /// Sources that are looked at beside each other.
 const SOURCES_AT_ONCE: usize = 4;
 
@@ -40,6 +42,9 @@ pub struct Overview {
     pub outbox: OutboxOverview,
     /// Partitions that stand still.
     pub halted: u64,
+    /// The busiest keys of all hosts, the busiest first; few.
+    #[serde(default)]
+    pub hot_keys: Vec<HotKey>,
 }
 
 /// One category.
@@ -176,6 +181,7 @@ impl Service {
                 category,
             });
         }
+        let hot_keys = hot_keys(&hosts);
         Ok(Overview {
             at: timestamp(now_ms),
             broker: self.broker.address(),
@@ -184,6 +190,7 @@ impl Service {
             categories,
             outbox: OutboxOverview { records: outbox, abandoned },
             halted: lags.iter().map(|(_, lag)| lag.halted).sum(),
+            hot_keys,
         })
     }
 }
@@ -218,6 +225,13 @@ fn groups(
         })
     };
     lags.iter().filter_map(row).collect()
+}
+
+fn hot_keys(hosts: &[Member]) -> Vec<HotKey> {
+    let mut hot: Vec<_> = hosts.iter().flat_map(|host| &host.hot).cloned().collect();
+    hot.sort_by_key(|key| std::cmp::Reverse(key.share));
+    hot.truncate(HOT_KEYS_MAX);
+    hot
 }
 
 fn settled(hosts: &[Member], group: &GroupName) -> u64 {

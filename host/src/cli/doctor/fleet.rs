@@ -10,12 +10,14 @@ use super::super::text;
 use super::Finding;
 use super::checks::unusable;
 
+/// A key that is busier has little room left.
+const HOT_WARN_PERCENT: u16 = 80;
 /// An event that waits longer deserves a look.
 const WAITING_WARN_MS: u64 = 60_000;
 
 pub(super) async fn all(access: &Access) -> Vec<Finding> {
     let mut findings = match access.overview().await {
-        Ok(overview) => vec![releases(&overview), waiting(&overview)],
+        Ok(overview) => vec![releases(&overview), waiting(&overview), hot_key(&overview)],
         Err(error) => vec![unusable("fleet", &error)],
     };
     findings.push(dead_letters(access).await);
@@ -75,6 +77,19 @@ fn waiting(overview: &Overview) -> Finding {
     }
 }
 
+/// A key runs one event at a time, so one that is busy all the time cannot go faster, however many hosts there are.
+fn hot_key(overview: &Overview) -> Finding {
+    const NAME: &str = "hot keys";
+    let Some(hottest) = overview.hot_keys.first() else { return Finding::ok(NAME, "none") };
+    let percent = hottest.share.percent();
+    let category = hottest.category.as_ref().map(|category| format!("{category}/")).unwrap_or_default();
+    let found = format!("{category}{} of {} is busy {percent} % of the time", hottest.key, hottest.group);
+    if percent <= HOT_WARN_PERCENT {
+        return Finding::ok(NAME, found);
+    }
+    Finding::warning(NAME, found, "make its handler quicker, or partition the category by a field that has more values")
+}
+
 async fn dead_letters(access: &Access) -> Finding {
     const NAME: &str = "dead letters";
     match access.dead_letters(None, None, None).await {
@@ -130,5 +145,17 @@ mod tests {
         let long = waiting(&overview(&[], Some(61_000), false));
         assert!(long.outcome == Outcome::Warning && long.found.contains("7 events") && long.found.contains("61 s"));
         assert_eq!(waiting(&overview(&[], Some(61_000), true)).outcome, Outcome::Ok, "on purpose");
+        let hot = |share: f64| {
+            let keys = json!([{"group": "billing", "category": "order", "key": "k1", "share": share}]);
+            let hot_keys = serde_json::from_value(keys).unwrap();
+            hot_key(&Overview { hot_keys, ..overview(&[], None, false) })
+        };
+        assert_eq!(hot_key(&overview(&[], None, false)).outcome, Outcome::Ok);
+        assert_eq!(hot(0.8).outcome, Outcome::Ok);
+        let busy = hot(0.93);
+        assert!(
+            busy.outcome == Outcome::Warning && busy.found.contains("order/k1 of billing is busy 93 %"),
+            "{busy:?}"
+        );
     }
 }

@@ -134,12 +134,17 @@ fn draw_title(frame: &mut Frame, area: Rect, look: &Look) {
         0 => String::new(),
         some => format!(", {} abandoned", grouped(some)),
     };
+    let hottest = overview.hot_keys.first().map(|hot| {
+        let category = hot.category.as_ref().map(|category| format!("{category}/")).unwrap_or_default();
+        format!("  hottest {category}{} {} %", hot.key, hot.share.percent())
+    });
     let said = format!(
-        " keyrail {}  {}  {time} UTC  {} halted, {} in the outbox{abandoned}",
+        " keyrail {}  {}  {time} UTC  {} halted, {} in the outbox{abandoned}{}",
         overview.release,
         overview.broker,
         grouped(overview.halted),
         grouped(overview.outbox.records),
+        hottest.unwrap_or_default(),
     );
     frame.render_widget(Line::from(Span::styled(said, Style::new().add_modifier(Modifier::BOLD))), area);
 }

@@ -140,8 +140,8 @@ export class Dashboard {
     await until(`the page says ${JSON.stringify(text)}`, async () => {
       seen = await this.text(selector);
       return seen.includes(text);
-    }).catch((error) => {
-      throw new Error(`${error.message}; it says: ${seen.slice(0, 1_500)}`);
+    }).catch(async (error) => {
+      throw new Error(`${error.message}; it says: ${(seen || (await this.text())).slice(0, 1_500)}`);
     });
   }
 

@@ -348,10 +348,12 @@ impl Catalog {
         Ok(next)
     }
 
-    /// The number that a rollback goes to.
+    /// The number that a rollback goes to: without `to` what served before, if that is older. Two people who roll back at once
+    /// must not bring the newer one back.
     pub fn rollback_target(&self, handler: &GroupName, to: Option<u64>) -> Result<u64, DeployError> {
         let deployment = self.deployment(handler)?;
-        let target = to.or(deployment.previous).ok_or_else(|| DeployError::NoPrevious(handler.clone()))?;
+        let older = deployment.previous.filter(|previous| deployment.active.is_none_or(|active| *previous < active));
+        let target = to.or(older).ok_or_else(|| DeployError::NoPrevious(handler.clone()))?;
         self.revision(handler, target)?;
         Ok(target)
     }

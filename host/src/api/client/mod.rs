@@ -202,6 +202,9 @@ impl Client {
         if error.is_connect() {
             return AccessError::Unavailable(match host {
                 Place::Socket(_) => format!("no host answers {host}; start it with keyrail run"),
+                Place::Url(_) if cause.contains("certificate") => format!(
+                    "the certificate of the host {host} is not trusted: {cause}; name its authority in client.ca_file"
+                ),
                 Place::Url(_) => {
                     format!("no host answers {host}: {cause}; is it running, and is this its http.listen?")
                 }

@@ -60,6 +60,11 @@ impl Failed {
             Some(fault @ BodyFault::NoRoom) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::TooMany, fault.to_string())
             }
+            None if status == StatusCode::PAYLOAD_TOO_LARGE => {
+                let text = "the body is larger than a request of this kind may be (http.events_max_bytes, \
+                            api.request_max_bytes, api.module_max_bytes); send several requests";
+                Self::new(status, ErrorKind::Refused, text.into())
+            }
             None => Self::new(status, ErrorKind::Refused, text),
         }
     }

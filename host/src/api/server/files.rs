@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use tracing::{error, info};
 
 use super::super::tokens::Tokens;
-use super::ServeError;
 use super::gate::Gate;
+use super::{ServeError, listener};
 use crate::config::TlsFiles;
 
 /// The file of tokens, read and checked.
@@ -91,12 +91,12 @@ impl FollowedTls {
             return;
         }
         self.bytes = bytes;
-        match self.current.reload_from_pem_file(&self.files.cert, &self.files.key).await {
-            Ok(()) => info!(file = %self.files.cert.display(), "the certificate was read again"),
-            Err(error) => {
-                let error = ServeError::Certificate { files: self.files.clone(), error };
-                error!("{error}; the certificate that was read before stays in force");
+        match listener::tls(&self.files).await {
+            Ok(fresh) => {
+                self.current.reload_from_config(fresh.get_inner());
+                info!(file = %self.files.cert.display(), "the certificate was read again");
             }
+            Err(error) => error!("{error}; the certificate that was read before stays in force"),
         }
     }
 }

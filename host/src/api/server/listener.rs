@@ -40,7 +40,12 @@ pub(super) fn bind(config: &HttpConfig) -> Result<Option<(TcpListener, SocketAdd
 pub(super) async fn tls(files: &TlsFiles) -> Result<RustlsConfig, ServeError> {
     crate::tls::choose_cryptography();
     let read = RustlsConfig::from_pem_file(&files.cert, &files.key).await;
-    read.map_err(|error| ServeError::Certificate { files: files.clone(), error })
+    let read = read.map_err(|error| ServeError::Certificate { files: files.clone(), error })?;
+    // What is read so offers HTTP/2 as well, which is not spoken here: a client that took it would be cut off.
+    let mut config = rustls::ServerConfig::clone(&read.get_inner());
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    read.reload_from_config(Arc::new(config));
+    Ok(read)
 }
 
 /// A server that was started.
@@ -118,5 +123,23 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Counted {
             Ok((stream, AddExtension::new(service, Arc::new(permit))))
         });
         std::future::ready(accepted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn tls_offers_what_is_spoken() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = TlsFiles { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+        std::fs::write(&files.cert, made.cert.pem()).unwrap();
+        std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        assert_eq!(tls(&files).await.unwrap().get_inner().alpn_protocols, [b"http/1.1".to_vec()]);
+        std::fs::write(&files.key, "rubbish").unwrap();
+        assert!(matches!(tls(&files).await, Err(ServeError::Certificate { .. })));
     }
 }

@@ -92,8 +92,16 @@ fn hot_key(overview: &Overview) -> Finding {
 
 async fn dead_letters(access: &Access) -> Finding {
     const NAME: &str = "dead letters";
-    match access.dead_letters(None, None, None).await {
-        Ok(page) if page.rows.is_empty() && page.next.is_none() => Finding::ok(NAME, "none"),
+    let mut cursor = None;
+    let found = loop {
+        match access.dead_letters(None, None, cursor.as_deref()).await {
+            // There may be some of the next category.
+            Ok(page) if page.rows.is_empty() && page.next.is_some() => cursor = page.next,
+            found => break found,
+        }
+    };
+    match found {
+        Ok(page) if page.rows.is_empty() => Finding::ok(NAME, "none"),
         Ok(page) => {
             let more = if page.next.is_some() { " or more" } else { "" };
             let found = format!("{}{more} set aside", count(page.rows.len() as u64, "event"));

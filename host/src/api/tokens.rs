@@ -118,7 +118,7 @@ impl Tokens {
                 return Err(wrong("the name must have 1 to 64 bytes and no control characters"));
             }
             if known.iter().any(|other| other.holder.name == name) {
-                return Err(wrong("there are two of that name"));
+                return Err(wrong("there are two of that name; give another, or take the old entry out"));
             }
             if roles.is_empty() {
                 return Err(wrong("it has no roles; give some of publish, read, operate, deploy"));

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long = "role", value_name = "ROLE", required = true)]
     roles: Vec<Role>,
     /// Refused after this many days
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     days: Option<u32>,
     /// File to add its entry to, made if it is not there; without it the entry is printed
     #[arg(long, value_name = "FILE")]

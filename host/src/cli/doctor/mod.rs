@@ -7,7 +7,7 @@ mod http;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use keyrail::config::{Config, ConfigError};
+use keyrail::config::{BrokerAddress, Config, ConfigError};
 use keyrail_broker::{Check, CheckOutcome};
 use serde::Serialize;
 
@@ -74,7 +74,10 @@ impl From<Check> for Finding {
 
 pub(crate) async fn run(args: Args, config: &Config, origins: &[String]) -> Result<Exit> {
     let mut findings = vec![Finding::ok("configuration", format!("loads; {}", layers(origins)))];
-    findings.extend(http::all(&config.http));
+    // Of the host that would run here; another has settings of its own.
+    if !matches!(config.broker, BrokerAddress::Host(_)) {
+        findings.extend(http::all(&config.http));
+    }
     findings.extend(checks::all(config).await);
     finish(&args, &findings)
 }

@@ -23,6 +23,9 @@ const WARN_INTERVAL_MS: u64 = 60_000;
 pub struct HotKeys {
     /// The number of the present slice.
     slice: u64,
+    looked_at_ms: Option<u64>,
+    /// For each slice, the time that what was counted in it was spent in: from the look before to its last one.
+    slices_ms: [u64; SLICES],
     worked: BTreeMap<PartitionId, Worked>,
 }
 
@@ -47,6 +50,8 @@ impl HotKeys {
     pub fn look<'a>(&mut self, now_ms: u64, owned: impl Iterator<Item = (&'a Lease, u64)>) -> Vec<HotKey> {
         self.advance(now_ms);
         let at = (self.slice % SLICES as u64) as usize;
+        self.slices_ms[at] += now_ms.saturating_sub(self.looked_at_ms.unwrap_or(now_ms));
+        self.looked_at_ms = Some(now_ms);
         for (lease, total_ns) in owned {
             let total_us = total_ns / 1_000;
             match self.worked.get_mut(&lease.partition.id) {
@@ -69,7 +74,7 @@ impl HotKeys {
             let was_warned = worked.warned_at_ms.is_some_and(|at_ms| now_ms < at_ms + WARN_INTERVAL_MS);
             was_warned || worked.in_window_us() > 0
         });
-        self.hottest(now_ms)
+        self.hottest()
     }
 
     /// Those of `hot` that are to be warned of now.
@@ -85,9 +90,9 @@ impl HotKeys {
         due
     }
 
-    fn hottest(&self, now_ms: u64) -> Vec<HotKey> {
-        // The present slice is not over yet.
-        let window_us = ((SLICES as u64 - 1) * SLICE_MS + now_ms % SLICE_MS) * 1_000;
+    fn hottest(&self) -> Vec<HotKey> {
+        // A host that has just begun to look knows little: nothing is hot at once.
+        let window_us = self.slices_ms.iter().sum::<u64>().max((SLICES as u64 - 1) * SLICE_MS) * 1_000;
         let least_us = window_us * u64::from(TOLD_MIN_PERCENT) / 100;
         let busy = self.worked.iter().map(|(partition, worked)| (worked.in_window_us(), partition));
         let mut busy: Vec<_> = busy.filter(|(us, _)| *us >= least_us).collect();
@@ -102,6 +107,7 @@ impl HotKeys {
         let passed = slice.saturating_sub(self.slice).min(SLICES as u64);
         for number in 0..passed {
             let at = ((slice - number) % SLICES as u64) as usize;
+            self.slices_ms[at] = 0;
             for worked in self.worked.values_mut() {
                 worked.slices_us[at] = 0;
             }

@@ -39,10 +39,7 @@ impl Queue {
         let data = entry.data.as_ref().map_or(0, |data| data.get().len());
         let headers = entry.headers.as_ref().map_or(0, |all| all.0.iter().map(|(n, v)| n.len() + v.get().len()).sum());
         let bytes = OVERHEAD_BYTES + data + headers;
-        let waiting = self.waiting_bytes.load(Ordering::Relaxed);
-        // An event that is larger than the queue goes through an empty one.
-        let fits = waiting == 0 || waiting + bytes <= self.max_bytes;
-        if !self.tell_missed() || !fits || !self.send(Tailed::Entry(Box::new(entry)), bytes) {
+        if !self.tell_missed() || !self.has_room(bytes) || !self.send(Tailed::Entry(Box::new(entry)), bytes) {
             self.missed += 1;
         }
     }
@@ -54,10 +51,19 @@ impl Queue {
 
     /// Whether nothing that was missed is left to be told.
     pub(super) fn tell_missed(&mut self) -> bool {
-        if self.missed > 0 && self.send(Tailed::Missed { count: self.missed }, OVERHEAD_BYTES) {
+        if self.missed > 0
+            && self.has_room(OVERHEAD_BYTES)
+            && self.send(Tailed::Missed { count: self.missed }, OVERHEAD_BYTES)
+        {
             self.missed = 0;
         }
         self.missed == 0
+    }
+
+    /// What is larger than the queue goes through an empty one.
+    fn has_room(&self, bytes: usize) -> bool {
+        let waiting = self.waiting_bytes.load(Ordering::Relaxed);
+        waiting == 0 || waiting + bytes <= self.max_bytes
     }
 
     pub(super) fn is_closed(&self) -> bool {

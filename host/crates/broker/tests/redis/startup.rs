@@ -114,7 +114,7 @@ async fn a_diagnosis_shows_every_check_and_ends_at_the_first_failure() {
     let replica = RedisServer::start_with(&["--replicaof", "127.0.0.1", &server.port().to_string()]).unwrap();
     let checks = diagnose(&replica.url(), &settings).await;
     let failed: Vec<_> = checks.iter().filter(|check| check.outcome == CheckOutcome::Failed).collect();
-    assert!(failed.len() == 1 && failed[0].name == "role" && checks.len() == 6, "{checks:?}");
+    assert!(failed.len() == 1 && failed[0].name == "role" && checks.len() == 7, "{checks:?}");
 
     drop(server);
     let checks = diagnose("redis://127.0.0.1:1", &settings).await;

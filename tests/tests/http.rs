@@ -131,7 +131,7 @@ fn a_request_that_is_too_large_or_too_slow_is_refused_and_the_host_goes_on() {
     api.post("/v1/events", &counted("a", "1")).ok();
 
     // Of a body that is published as it comes, a part is not taken for the whole.
-    let line = counted("b", "1").to_string();
+    let line = counted("b", "2").to_string();
     let mut slow = TcpStream::connect(api.url.trim_start_matches("http://")).unwrap();
     let head = "POST /v1/publish HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 5000\r\n\r\n";
     slow.write_all(format!("{head}{line}\n{{").as_bytes()).unwrap();

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use keyrail_broker::testing::RedisServer;
@@ -198,8 +198,8 @@ fn a_collector_that_is_down_or_never_answers_holds_up_no_event_and_no_end() {
             std::thread::spawn(move || connection.unwrap().read_to_end(&mut vec![]));
         }
     });
-    // Nobody listens there any more.
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Nobody listens there, and no other test can come to.
+    let gone: SocketAddr = "127.0.0.1:1".parse().unwrap();
     for (address, says) in [(address, "the last spans"), (gone, "traces cannot be sent")] {
         const ORDERS: usize = 500;
         let redis = RedisServer::start().unwrap();
@@ -217,6 +217,8 @@ fn a_collector_that_is_down_or_never_answers_holds_up_no_event_and_no_end() {
         let lines: String = (0..ORDERS).map(|n| order(n, &json!({"traceparent": traceparent(n, "01")}))).collect();
         publish(&broker, &lines);
         wait_until("all are shipped", || shipped(&broker) == ORDERS);
+        // One that refuses is tried a few times before it is told of.
+        wait_until("it is told", || address != gone || host.log().contains(says));
         host.ask_to_end();
         let log = log_at_the_end(host);
         assert!(log.contains(says), "{log}");

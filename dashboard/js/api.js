@@ -4,6 +4,8 @@ import { parse } from "./json.js";
 import { askForToken, session } from "./session.js";
 
 const TIMEOUT_MS = 20_000;
+/** Pages of a listing that one look follows. */
+const PAGES_MAX = 40;
 
 /** A request that failed. `kind` is the host's (`conflict`, `unknown`, …), or `unreachable`. */
 export class ApiError extends Error {
@@ -17,6 +19,23 @@ export class ApiError extends Error {
 
 export function get(path, query, signal) {
   return request("GET", path, { query, signal });
+}
+
+/**
+ * Rows of a listing from `cursor` on, and where to go on: pages are followed, since one may be short or empty, until there are
+ * `rows_max` rows or enough was asked. `tell(asked)` hears of each request.
+ */
+export async function rowsOf(path, query, { cursor = null, rows_max = Infinity, signal, tell = () => {} }) {
+  const rows = [];
+  let next = cursor;
+  for (let asked = 1; asked <= PAGES_MAX; asked += 1) {
+    const page = await get(path, { ...query, cursor: next }, signal);
+    rows.push(...page.rows);
+    next = page.next ?? null;
+    tell(asked);
+    if (next === null || rows.length >= rows_max) break;
+  }
+  return { rows, next };
 }
 
 export function post(path, body) {

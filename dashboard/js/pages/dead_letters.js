@@ -2,7 +2,7 @@
 
 import { html, useState } from "../../vendor/preact-htm.js";
 import { place, purge, redrive } from "../actions.js";
-import { get, path } from "../api.js";
+import { get, path, rowsOf } from "../api.js";
 import { ask } from "../dialog.js";
 import { useFetched } from "../fetched.js";
 import { gist } from "../format.js";
@@ -15,7 +15,6 @@ import { Steps, Table } from "../table.js";
 import { ErrorText, EventParts } from "../payload.js";
 import { Empty, Facts, Fetched, Page, Panel, Time } from "../ui.js";
 
-const REQUESTS_MAX = 40;
 const ROWS = 50;
 
 export function DeadLetters({ query }) {
@@ -23,7 +22,7 @@ export function DeadLetters({ query }) {
   useStore(live);
   const [cursors, setCursors] = useState([null]);
   const cursor = cursors.at(-1);
-  const found = useFetched((signal) => load({ category, key: category ? key : undefined }, cursor, signal), [category, key, cursor]);
+  const found = useFetched((signal) => rowsOf("/v1/dead-letters", { category, key: category ? key : undefined }, { cursor, rows_max: ROWS, signal }), [category, key, cursor]);
   const change = (fields) => {
     setCursors([null]);
     refine({ category, key, ...fields });
@@ -39,18 +38,6 @@ export function DeadLetters({ query }) {
       <//>
     <//>
   <//>`;
-}
-
-async function load(query, cursor, signal) {
-  const rows = [];
-  let next = cursor;
-  for (let asked = 0; asked < REQUESTS_MAX && rows.length < ROWS; asked += 1) {
-    const page = await get("/v1/dead-letters", { ...query, cursor: next }, signal);
-    rows.push(...page.rows);
-    next = page.next ?? null;
-    if (next === null) break;
-  }
-  return { rows, next };
 }
 
 function link({ category, key, id }) {

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { place, retryAll } from "../actions.js";
-import { get, path } from "../api.js";
+import { get, path, rowsOf } from "../api.js";
 import { ask } from "../dialog.js";
 import { useFetched } from "../fetched.js";
 import { count, gist, some } from "../format.js";
@@ -15,7 +15,6 @@ import { useStore } from "../store.js";
 import { Steps } from "../table.js";
 import { Badge, Empty, Fetched, Page, Panel } from "../ui.js";
 
-const REQUESTS_MAX = 40;
 const ROWS = 50;
 const KINDS_SHOWN_MAX = 6;
 
@@ -24,7 +23,7 @@ export function Halted({ query }) {
   const [cursors, setCursors] = useState([null]);
   const cursor = cursors.at(-1);
   const { overview, halted } = useStore(live);
-  const found = useFetched((signal) => load({ category, group }, cursor, signal), [category, group, cursor]);
+  const found = useFetched((signal) => rowsOf("/v1/halted", { category, group }, { cursor, rows_max: ROWS, signal }), [category, group, cursor]);
   // The host tells when what is halted has changed.
   useEffect(() => found.reload(), [halted]);
   const change = (fields) => {
@@ -40,18 +39,6 @@ export function Halted({ query }) {
       <${Steps} page=${cursors.length - 1} hasNext=${found.data !== null && found.data.next !== null} onBack=${() => setCursors(cursors.slice(0, -1))} onNext=${() => setCursors([...cursors, found.data.next])} />
     <//>
   <//>`;
-}
-
-async function load(query, cursor, signal) {
-  const rows = [];
-  let next = cursor;
-  for (let asked = 0; asked < REQUESTS_MAX && rows.length < ROWS; asked += 1) {
-    const page = await get("/v1/halted", { ...query, cursor: next }, signal);
-    rows.push(...page.rows);
-    next = page.next ?? null;
-    if (next === null) break;
-  }
-  return { rows, next };
 }
 
 function List({ page, total, filtered }) {

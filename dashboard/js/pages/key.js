@@ -2,7 +2,7 @@
 
 import { html } from "../../vendor/preact-htm.js";
 import { pause, place, resume } from "../actions.js";
-import { get, path } from "../api.js";
+import { get, path, rowsOf } from "../api.js";
 import { ask } from "../dialog.js";
 import { useFetched } from "../fetched.js";
 import { count } from "../format.js";
@@ -14,7 +14,6 @@ import { Badge, Empty, Failure, Fetched, Page, Panel } from "../ui.js";
 import { rowState } from "./keys.js";
 import { Record } from "./record.js";
 
-const REQUESTS_MAX = 40;
 
 export function KeyPage({ parts: [category = "", key = ""], query }) {
   const rows = useFetched((signal) => positions({ category, key }, signal), [category, key]);
@@ -38,15 +37,7 @@ function groupsOf(rows, heads) {
 
 /** The key's partitions, those of process managers that read the category too. */
 async function positions(query, signal) {
-  const rows = [];
-  let cursor = null;
-  for (let asked = 0; asked < REQUESTS_MAX; asked += 1) {
-    const page = await get("/v1/partitions", { ...query, cursor }, signal);
-    rows.push(...page.rows);
-    cursor = page.next ?? null;
-    if (cursor === null) break;
-  }
-  return rows;
+  return (await rowsOf("/v1/partitions", query, { signal })).rows;
 }
 
 function Pauses({ paused, category, own }) {

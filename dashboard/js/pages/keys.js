@@ -2,7 +2,7 @@
 // next one, so this goes on until a page is full, within a limit, and tells how far it is.
 
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
-import { get } from "../api.js";
+import { rowsOf } from "../api.js";
 import { useFetched } from "../fetched.js";
 import { count, some } from "../format.js";
 import { Choice, SearchField, categoryOptions } from "../forms.js";
@@ -16,7 +16,6 @@ import { Badge, Empty, Fetched, Page, Panel } from "../ui.js";
 /** A page is full with this many; the last answer may bring some more. */
 const ROWS = 50;
 const LIMIT = 100;
-const REQUESTS_MAX = 40;
 const STATUSES = [["", "any state"], ["waiting", "waiting"], ["owned", "owned"], ["halted", "halted"], ["paused", "paused"]];
 
 export function Keys({ query }) {
@@ -59,16 +58,8 @@ export function Keys({ query }) {
 
 /** A full page, or what was found within the limit of requests. */
 async function search(wanted, cursor, signal, tell) {
-  const rows = [];
-  let next = cursor;
-  for (let asked = 1; asked <= REQUESTS_MAX; asked += 1) {
-    const page = await get("/v1/partitions", { ...wanted, cursor: next, limit: LIMIT }, signal);
-    rows.push(...page.rows);
-    next = page.next;
-    tell(asked);
-    if (next === null || next === undefined || rows.length >= ROWS) return { rows, next: next ?? null, is_whole: true };
-  }
-  return { rows, next, is_whole: rows.length > 0 };
+  const { rows, next } = await rowsOf("/v1/partitions", { ...wanted, limit: LIMIT }, { cursor, rows_max: ROWS, signal, tell });
+  return { rows, next, is_whole: next === null || rows.length > 0 };
 }
 
 function Found({ page, number, back, next }) {

@@ -36,7 +36,7 @@ pub enum SetupError {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("{} cannot be read: {error}", .path.display())]
+    #[error("{} cannot be read: {error}; build it first, or correct the path", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -10,8 +10,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use keyrail_benches::{flight, guest};
 use keyrail_broker::wire;
 use keyrail_ordering::{
-    Content, Entry, EntryId, EntryRef, Generation, HaltCause, HaltRecord, Input, Lane, Outcome, Outgoing, Partition,
-    Policy, RetryPolicy, StreamId,
+    BatchLimits, Content, Entry, EntryId, EntryRef, Generation, HaltCause, HaltRecord, Input, Lane, Outcome, Outgoing,
+    Partition, Policy, ReadAheadLimits, RetryPolicy, StreamId,
 };
 use keyrail_runtime::{Answer, Call, CallHost, Emit, EmitRefusal, Manifest, Runtime, Settings};
 
@@ -40,7 +40,8 @@ fn wire_record(c: &mut Criterion) {
 fn step(c: &mut Criterion) {
     let policy = Policy {
         retry: RetryPolicy::default(),
-        read_ahead_max: 16,
+        read_ahead: ReadAheadLimits { entries_max: 256, bytes_max: 256 * 1024 },
+        batch: BatchLimits::STRICT,
         linger_ms: 50,
         pause_ms: 50,
         handler_version: "1".into(),
@@ -52,7 +53,7 @@ fn step(c: &mut Criterion) {
             let entries = entries.clone();
             partition.step(0, Input::Acquired { entries, attempts: None, positions: vec![], more: false });
             for _ in 0..100 {
-                partition.step(0, Input::Handled { outcome: Outcome::Done, chance: 0.5 });
+                partition.step(0, Input::Handled { outcome: Outcome::Done { bytes: 0 }, chance: 0.5 });
                 partition.step(0, Input::Committed { entries: vec![], more: false, released: false });
             }
             black_box(partition)

@@ -58,11 +58,9 @@ fn a_handler_is_deployed_replaced_and_rolled_back_on_a_fleet_without_a_change_of
     wait_until("every key is kept", || {
         for key in &keys {
             let sent: &mut usize = handled.entry(key.clone()).or_default();
-            publish(
-                &broker,
-                &(counted(key, &format!("{key}-{sent}"), 0) + &counted(key, &format!("{key}-{sent}b"), 0)),
-            );
-            *sent += 2;
+            let several = (0..4).map(|nth| counted(key, &format!("{key}-{sent}-{nth}"), 0));
+            publish(&broker, &several.collect::<String>());
+            *sent += 4;
         }
         for key in &keys {
             wait_for_count(&broker, key, handled[key]);

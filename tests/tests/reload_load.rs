@@ -184,7 +184,8 @@ fn c057_five_hundred_reloads_under_load_lose_nothing_and_nothing_grows() {
     assert!(states(&broker, "itinerary") == expected, "an itinerary differs from the undisturbed one");
     assert_eq!(generations(&broker), before, "a key changed hands");
     println!("after {WARM} reloads {warm:?}, after {RELOADS} {end:?} (kB resident, maps)");
-    assert!(end.0 < warm.0 * 5 / 4, "memory grew from {} to {} kB", warm.0, end.0);
+    // One component's code for each reload would be 60 MB.
+    assert!(end.0 < warm.0 + 20 * 1024, "memory grew from {} to {} kB", warm.0, end.0);
     assert!(end.1 < warm.1 * 11 / 10, "memory maps grew from {} to {}", warm.1, end.1);
     assert_eq!(host.terminate(), 0);
 }

@@ -71,6 +71,8 @@ planted! {
     found_a_commit_that_ignores_the_fence: CommitIgnoresFence by ["ownership"], within 60;
     found_a_commit_that_ignores_the_generation: CommitIgnoresGeneration by ["ownership"], within 600;
     found_a_commit_that_ignores_the_head: CommitIgnoresHead by ["order"], within 200;
+    found_a_commit_that_leaves_the_last: CommitLeavesTheLast by ["order", "halts"], within 60;
+    found_a_commit_that_settles_one_more: CommitSettlesOneMore by ["order", "handled", "halts"], within 60;
     found_a_commit_that_applies_state_twice: CommitAppliesTwice by ["order"], within 60;
     found_emits_outside_the_commit: EmitsOutsideCommit by ["loss", "order"], within 60;
     found_a_commit_that_skips_an_entry: CommitSkipsAnEntry by ["order", "halts"], within 60;

@@ -1,6 +1,6 @@
 //! Limits and times of the engine.
 
-use keyrail_ordering::RetryPolicy;
+use keyrail_ordering::{BatchLimits, ReadAheadLimits, RetryPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,17 @@ pub struct EngineConfig {
     pub partitions_max: usize,
     /// Events that run in a guest at once.
     pub executions_max: usize,
-    /// Entries read ahead of the one that runs, per partition.
+    /// Entries read ahead of the one that runs, per partition: as many while there is a backlog, fewer otherwise.
     pub read_ahead_max: usize,
+    /// The bytes that these may be, as far as the size of the last ones tells that of the next.
+    pub read_ahead_max_bytes: usize,
+    /// Events of a key that are committed at once while it has a backlog; 1 commits each by itself. A handler that is granted
+    /// outgoing HTTP is always committed event by event.
+    pub commit_batch_max: usize,
+    /// Bytes of effects from which on no further event joins a commit.
+    pub commit_batch_max_bytes: usize,
+    /// How long after a batch began no further event joins it.
+    pub commit_batch_max_ms: u64,
     /// How long a partition that was busy is kept once it has run dry.
     pub linger_ms: u64,
     /// Least wait after a broker call that failed.
@@ -68,7 +77,11 @@ impl Default for EngineConfig {
             renew_batch_max: 200,
             partitions_max: 256,
             executions_max: 64,
-            read_ahead_max: 32,
+            read_ahead_max: 256,
+            read_ahead_max_bytes: 256 * 1024,
+            commit_batch_max: BatchLimits::default().events_max,
+            commit_batch_max_bytes: BatchLimits::default().bytes_max,
+            commit_batch_max_ms: BatchLimits::default().ms_max,
             linger_ms: 50,
             pause_ms: 50,
             sweep_interval_ms: 2_000,
@@ -98,6 +111,20 @@ impl EngineConfig {
         self.lease_ttl_ms.saturating_sub(self.heartbeat_interval_ms / 2).max(1)
     }
 
+    /// How far a partition reads ahead.
+    pub fn read_ahead(&self) -> ReadAheadLimits {
+        ReadAheadLimits { entries_max: self.read_ahead_max, bytes_max: self.read_ahead_max_bytes }
+    }
+
+    /// How many events are committed at once, if the handler allows it.
+    pub fn commit_batch(&self) -> BatchLimits {
+        BatchLimits {
+            events_max: self.commit_batch_max,
+            bytes_max: self.commit_batch_max_bytes,
+            ms_max: self.commit_batch_max_ms,
+        }
+    }
+
     /// What does not fit together, a sentence each.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = vec![];
@@ -117,6 +144,7 @@ impl EngineConfig {
             ("renew_batch_max", self.renew_batch_max as u64),
             ("partitions_max", self.partitions_max as u64),
             ("executions_max", self.executions_max as u64),
+            ("commit_batch_max", self.commit_batch_max as u64),
             ("pause_ms", self.pause_ms),
             ("sweep_interval_ms", self.sweep_interval_ms),
             ("discovery_batch_max", self.discovery_batch_max as u64),

@@ -21,8 +21,8 @@ pub(super) async fn acquire(shared: &Shared, spec: &Arc<PartitionSpec>) -> Resul
     let mut tries = 0;
     loop {
         let sent_ms = shared.machine.now_ms();
-        let acquired =
-            shared.broker.acquire(spec.clone(), &shared.owner, config.lease_ttl_ms, config.read_ahead_max + 1).await;
+        let take_max = config.read_ahead().first_read();
+        let acquired = shared.broker.acquire(spec.clone(), &shared.owner, config.lease_ttl_ms, take_max).await;
         let error = match acquired {
             Ok(acquired) => return Ok((acquired, sent_ms + config.lease_ttl_ms)),
             Err(AcquireError::Halted(_) | AcquireError::Paused) => return Err(Ending::NotOurs),

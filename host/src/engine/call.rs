@@ -1,7 +1,8 @@
 //! The host's side of one handler call: state reads and emits.
 //!
 //! The owner of a partition is the only writer of its state, so what was read once is kept for as long as the lease is,
-//! within a bound; a commit writes through, and any call that may or may not have happened empties it.
+//! within a bound. What handled events wrote is seen by the next ones before it is committed; any call that may or may not have
+//! happened empties all of it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -41,6 +42,8 @@ pub(super) struct Session {
 #[derive(Default)]
 struct StateCache {
     values: HashMap<String, Option<Bytes>>,
+    /// Written by events that are handled and not committed.
+    uncommitted: HashMap<String, Option<Bytes>>,
     /// Whether a name that is not in `values` has no value.
     complete: bool,
     bytes: usize,
@@ -70,11 +73,18 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After a commit.
-    pub(super) fn write_through(&self, changes: Vec<StateChange>) {
+    /// By an event that is handled and not committed yet.
+    pub(super) fn wrote(&self, changes: &[StateChange]) {
+        if !changes.is_empty() {
+            self.lock().uncommitted.extend(changes.iter().map(|change| (change.name.clone(), change.value.clone())));
+        }
+    }
+
+    /// All of that is committed.
+    pub(super) fn committed(&self) {
         let mut state = self.lock();
-        for change in changes {
-            state.set(change.name, change.value);
+        for (name, value) in std::mem::take(&mut state.uncommitted) {
+            state.set(name, value);
         }
         if state.bytes > self.shared.config.state_cache_max_bytes {
             *state = StateCache::default();
@@ -89,7 +99,7 @@ impl Session {
 
 impl StateCache {
     fn get(&self, name: &str) -> Known {
-        match self.values.get(name) {
+        match self.uncommitted.get(name).or_else(|| self.values.get(name)) {
             Some(value) => Known::Value(value.clone()),
             None if self.complete => Known::Value(None),
             None => Known::Nothing,

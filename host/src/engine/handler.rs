@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use keyrail_ordering::{Metadata, RetryPolicy};
+use keyrail_ordering::{BatchLimits, Metadata, RetryPolicy};
 use keyrail_runtime::{Answer, Call, CallHost, Instance, InstantiateError, Module};
 
 /// A loaded handler.
@@ -16,6 +16,12 @@ pub trait Handler: Send + Sync {
     /// registered.
     fn retry(&self, host: &RetryPolicy) -> RetryPolicy {
         host.with_options(&self.metadata().options).unwrap_or_else(|_| host.clone())
+    }
+
+    /// How many of its events are committed at once. More than one only if nothing that a call does reaches the world before its
+    /// commit: otherwise it would be done again for every event of a batch that is undone.
+    fn batch(&self, _host: &BatchLimits) -> BatchLimits {
+        BatchLimits::STRICT
     }
 
     /// A fresh instance, for one partition. `seed` is what its start-up code draws chance from, without a grant for real one.
@@ -39,6 +45,13 @@ pub struct WasmHandler(pub Arc<Module>);
 impl Handler for WasmHandler {
     fn metadata(&self) -> &Metadata {
         self.0.metadata()
+    }
+
+    fn batch(&self, host: &BatchLimits) -> BatchLimits {
+        if self.0.external_effects() {
+            return BatchLimits::STRICT;
+        }
+        host.with_options(&self.metadata().options).unwrap_or(BatchLimits::STRICT)
     }
 
     async fn instantiate(&self, seed: &str) -> Result<Box<dyn HandlerInstance>, InstantiateError> {

@@ -6,29 +6,26 @@
 //! Invariant: a guest call starts only while the lease surely holds by our own clock, and the effects of a call reach the
 //! broker only through the fenced commit of the same ownership.
 
+mod calling;
+mod committing;
 mod measured;
 mod version;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
-use keyrail_broker::{Acquired, Commit, Error, FencedError};
-use keyrail_ordering::{
-    Content, Effect, Effects, Entry, EntryRef, Event, Failure, FailureKind, HaltRecord, Input, Outcome, Partition,
-    PartitionId, PartitionSpec, Scope,
-};
-use keyrail_runtime::{Answer, Call, InstantiateError};
+use keyrail_broker::{Acquired, Error, FencedError};
+use keyrail_ordering::{Effect, EntryRef, HaltRecord, Input, Partition, PartitionId, PartitionSpec, Scope};
 use tracing::{debug, error, warn};
 
 use super::acquire::acquire;
-use super::call::{EventCall, Session};
+use super::call::Session;
 use super::handler::HandlerInstance;
 use super::holdings::Holding;
 use super::serving::Version;
 use super::shared::Shared;
-use super::wants::Wants;
 use crate::telemetry::metrics::LossCause;
-use crate::telemetry::traces::{Handling, Try, hex};
+use crate::telemetry::traces::Handling;
+use committing::Uncommitted;
 use measured::Measured;
 use version::policy;
 
@@ -75,15 +72,14 @@ struct Worker {
     partition: Partition,
     /// Of `version`.
     instance: Option<Box<dyn HandlerInstance>>,
-    /// Of the last call, until they are committed.
-    effects: Effects,
+    uncommitted: Uncommitted,
     settled: u64,
     told_to_drain: bool,
     first: Option<Input>,
     metrics: Measured,
     /// The lease was given up in order.
     gave_up: bool,
-    /// Of the event that was called last, until it is committed.
+    /// Of the event that is called.
     handling: Handling,
 }
 
@@ -104,7 +100,7 @@ impl Worker {
             session,
             partition: Partition::new(policy),
             instance: None,
-            effects: Effects::default(),
+            uncommitted: Uncommitted::default(),
             settled: 0,
             told_to_drain: false,
             first: Some(Input::Acquired { entries, attempts, positions, more }),
@@ -169,7 +165,7 @@ impl Worker {
         match effect {
             Effect::WakeAt(at_ms) => self.wait(at_ms).await,
             Effect::Invoke { entry, attempt, alone } => self.invoke(&entry, attempt, alone).await,
-            Effect::Commit { entry, take_max, release } => self.commit(&entry.at, take_max, release).await,
+            Effect::Commit { entries, take_max, release } => self.commit(&entries, take_max, release).await,
             Effect::Take { max, recover } => match self.shared.broker.take(&self.session.lease, max, recover).await {
                 Ok(taken) => Input::Taken { entries: taken.entries, attempts: taken.attempts, more: taken.more },
                 Err(error) => self.refused("take", &error),
@@ -203,171 +199,6 @@ impl Worker {
         }
     }
 
-    async fn invoke(&mut self, entry: &Arc<Entry>, attempt: u32, alone: bool) -> Input {
-        let Content::Event(event) = &entry.content else { unreachable!("only events are invoked") };
-        self.effects = Effects::default();
-        self.handling = Handling::default();
-        if !self.choose_version() {
-            return self.put_off(event, "the handler was undeployed");
-        }
-        // Asking for the catalog takes a moment.
-        match self.shared.wants(&self.version, event).await {
-            Wants::Yes => {}
-            Wants::No | Wants::Unknown => return self.handled(Outcome::Done),
-            Wants::NotYet => return self.wait_for_version(event),
-            Wants::OtherVersion(why) => {
-                return self.failed(entry, event, attempt, Failure { kind: FailureKind::Rejected, error: why });
-            }
-        }
-        let shared = self.shared.clone();
-        let holding = self.holding.clone();
-        let lease = &self.session.lease;
-        self.handling = shared.telemetry.traces().handling(&Try {
-            event,
-            group: &lease.partition.id.group,
-            version: &self.version.label,
-            entry: entry.at.id,
-            attempt,
-            generation: lease.generation,
-        });
-        let answer = async {
-            // Who waits for a slot does not hang.
-            holding.expect_by(u64::MAX);
-            let slots = if alone { shared.config.executions_max as u32 } else { 1 };
-            let Ok(_slots) = shared.slots.acquire_many(slots).await else {
-                return Answer::Deferred("the engine is stopping".into());
-            };
-            if holding.has_lapsed(shared.machine.now_ms()) {
-                holding.lose(LossCause::Lapsed);
-                return Answer::Deferred("the lease may have lapsed".into());
-            }
-            holding.expect_by(shared.machine.now_ms() + shared.config.worker_stall_max_ms);
-            holding.busy.begin(shared.machine.now_ns());
-            self.call(entry, event, attempt).await
-        };
-        let answer = tokio::select! {
-            biased;
-            () = holding.lost() => None,
-            () = shared.cancelled.cancelled() => Some(Answer::Deferred("the host is stopping".into())),
-            answer = answer => Some(answer),
-        };
-        if let Some(seconds) = holding.busy.end(shared.machine.now_ns()) {
-            self.metrics.of(&entry.at).handler.observe(seconds);
-        }
-        match answer {
-            None => {
-                self.instance = None;
-                self.handling.failed("lost", "the lease was lost");
-                Input::Fenced
-            }
-            Some(Answer::Done(effects)) => {
-                self.effects = effects;
-                self.handled(Outcome::Done)
-            }
-            Some(Answer::Failed(failure)) => self.failed(entry, event, attempt, failure),
-            Some(Answer::Deferred(why)) => self.put_off(event, &why),
-        }
-    }
-
-    fn put_off(&mut self, event: &Event, why: &str) -> Input {
-        let mut handling = std::mem::take(&mut self.handling);
-        let partition = &self.session.lease.partition.id;
-        debug!(%partition, event = %event.id, trace_id = handling.trace_id().map(hex), why, "the event was put off");
-        handling.put_off(why);
-        self.instance = None;
-        if self.holding.is_lost() { Input::Fenced } else { self.handled(Outcome::Deferred) }
-    }
-
-    async fn call(&mut self, entry: &Arc<Entry>, event: &Event, attempt: u32) -> Answer {
-        if self.instance.as_ref().is_none_or(|instance| instance.is_spent()) {
-            self.instance = None;
-            match self.version.handler.instantiate(&self.session.lease.partition.id.to_string()).await {
-                Ok(instance) => self.instance = Some(instance),
-                Err(InstantiateError::NoCapacity) => return Answer::Deferred("the instance pool is full".into()),
-                Err(error) => {
-                    return Answer::Failed(Failure { kind: FailureKind::Trap, error: error.to_string() });
-                }
-            }
-        }
-        let Some(instance) = self.instance.as_mut() else { unreachable!("made above") };
-        let call = Call {
-            entry: &entry.at,
-            event,
-            recorded_at_ms: entry.recorded_at_ms,
-            generation: self.session.lease.generation,
-            attempt,
-            trace_id: self.handling.trace_id(),
-        };
-        let host = EventCall {
-            session: self.session.clone(),
-            entry: entry.clone(),
-            event_id: event.id.clone(),
-            trace: self.handling.context(),
-        };
-        let answer = instance.call(&call, Box::new(host)).await;
-        if !matches!(answer, Answer::Done(_)) {
-            // Nothing of a failed call reaches the next.
-            self.instance = None;
-        }
-        answer
-    }
-
-    fn handled(&self, outcome: Outcome) -> Input {
-        Input::Handled { outcome, chance: self.shared.machine.chance() }
-    }
-
-    fn failed(&mut self, entry: &Entry, event: &Event, attempt: u32, failure: Failure) -> Input {
-        self.metrics.of(&entry.at).failed(failure.kind);
-        let mut handling = std::mem::take(&mut self.handling);
-        handling.failed(failure.kind.as_str(), &failure.error);
-        warn!(
-            partition = %self.session.lease.partition.id, entry = %entry.at.id, event = %event.id,
-            trace_id = handling.trace_id().map(hex), attempt,
-            kind = failure.kind.as_str(), error = failure.error, "a try failed"
-        );
-        self.handled(Outcome::Failed(failure))
-    }
-
-    async fn commit(&mut self, head: &EntryRef, take_max: usize, release: bool) -> Input {
-        let effects = std::mem::take(&mut self.effects);
-        let emits = effects.emits.len();
-        let changes = effects.state.clone();
-        let label = &self.version.label;
-        let version = (self.noted.as_ref() != Some(label)).then(|| label.clone());
-        let commit = Commit { entries: vec![head.clone()], effects, take_max, release, version: version.clone() };
-        let handling = std::mem::take(&mut self.handling);
-        let mut committing = handling.commit();
-        self.holding.busy.begin(self.shared.machine.now_ns());
-        let committed = self.shared.broker.commit(&self.session.lease, commit).await;
-        let seconds = self.holding.busy.end(self.shared.machine.now_ns());
-        match committed {
-            Ok(committed) => {
-                self.session.write_through(changes);
-                if version.is_some() {
-                    self.noted = version;
-                }
-                self.settled += 1;
-                let metrics = self.metrics.of(head);
-                metrics.settled.inc();
-                metrics.commit.observe(seconds.unwrap_or_default());
-                if emits > 0 {
-                    metrics.emitted.inc_by(emits as u64);
-                    self.shared.outbox_bell.notify_one();
-                }
-                if self.settled >= self.shared.config.quantum_events && self.shared.crowded.load(Relaxed) {
-                    self.holding.drain();
-                }
-                let keyrail_broker::Committed { entries, more, released } = committed;
-                self.gave_up |= released;
-                Input::Committed { entries, more, released }
-            }
-            Err(error) => {
-                committing.failed(&error);
-                self.refused("commit", &error)
-            }
-        }
-    }
-
     async fn halt(&mut self, record: &HaltRecord) -> Input {
         match self.shared.broker.halt(&self.session.lease, record).await {
             Ok(()) => {
@@ -396,7 +227,7 @@ impl Worker {
     fn refused(&mut self, operation: &str, error: &FencedError) -> Input {
         self.session.forget();
         self.instance = None;
-        self.effects = Effects::default();
+        self.uncommitted = Uncommitted::default();
         let partition = &self.session.lease.partition.id;
         self.shared.metrics().fenced_call_failed(error);
         match error {

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use keyrail::engine::{Handler, HandlerInstance};
 use keyrail_ordering::{
-    CategoryName, Correlation, Effects, Failure, FailureKind, Field, FieldType, GroupName, MessageName, MessageType,
-    Metadata, Outgoing, OwnerId, PartitionId, Role, Scope, SequentialBy, StateChange,
+    BatchLimits, CategoryName, Correlation, Effects, Failure, FailureKind, Field, FieldType, GroupName, MessageName,
+    MessageType, Metadata, Outgoing, OwnerId, PartitionId, Role, Scope, SequentialBy, StateChange,
 };
 use keyrail_runtime::{Answer, Call, CallHost, Emit, InstantiateError};
 use serde_json::json;
@@ -118,6 +118,11 @@ pub(super) struct SimHandler {
 impl Handler for SimHandler {
     fn metadata(&self) -> &Metadata {
         &self.metadata
+    }
+
+    /// Nothing of it reaches the world before the commit.
+    fn batch(&self, host: &BatchLimits) -> BatchLimits {
+        *host
     }
 
     async fn instantiate(&self, _: &str) -> Result<Box<dyn HandlerInstance>, InstantiateError> {

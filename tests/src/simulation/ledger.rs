@@ -9,7 +9,7 @@ use keyrail_ordering::{
     CategoryName, EntryId, EntryRef, Generation, GroupName, HaltRecord, Key, Outgoing, PartitionId, StreamId,
 };
 
-use super::fact::{Fact, Holder};
+use super::fact::{CallEnd, CallNumber, Fact, Holder, On};
 
 /// How far a group has got in a stream.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +40,9 @@ pub(super) struct Ledger {
     lapsed: BTreeSet<(PartitionId, Generation)>,
     pub(super) halted: BTreeMap<PartitionId, HaltRecord>,
     paused: BTreeSet<(CategoryName, Option<Key>)>,
+    running: BTreeMap<CallNumber, (Holder, EntryRef)>,
+    /// What each ownership has handled and not committed, in order.
+    handled: BTreeMap<(PartitionId, Generation), Vec<EntryRef>>,
     /// Events of categories without partitions that are settled.
     pub(super) shared_settled: BTreeSet<(GroupName, StreamId, EntryId)>,
 }
@@ -58,6 +61,24 @@ impl Ledger {
     pub(super) fn has_settled(&self, group: &GroupName, stream: &StreamId, event_id: &Arc<str>) -> bool {
         let settled = self.progress(group, stream).settled;
         self.streams.get(stream).is_some_and(|events| events.iter().take(settled).any(|event| event == event_id))
+    }
+
+    /// What this ownership has handled and not committed, in order.
+    pub(super) fn handled(&self, holder: &Holder) -> &[EntryRef] {
+        self.handled.get(&(holder.partition.clone(), holder.generation)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether every unsettled event before this one was handled under this ownership.
+    pub(super) fn is_next(&self, holder: &Holder, stream: &StreamId, event_id: &Arc<str>) -> bool {
+        let settled = self.progress(&holder.partition.group, stream).settled;
+        let unsettled = self.streams.get(stream).into_iter().flatten().skip(settled);
+        let handled: Vec<_> = self.handled(holder).iter().filter_map(|at| self.event_at(at)).collect();
+        let mut rest = unsettled.skip_while(|event| *event != event_id && handled.contains(event));
+        rest.next() == Some(event_id)
+    }
+
+    fn handled_mut(&mut self, holder: &Holder) -> &mut Vec<EntryRef> {
+        self.handled.entry((holder.partition.clone(), holder.generation)).or_default()
     }
 
     pub(super) fn event_at(&self, at: &EntryRef) -> Option<&Arc<str>> {
@@ -142,6 +163,7 @@ impl Ledger {
                 for entry in entries {
                     self.settle(&holder.partition.group, entry);
                 }
+                self.handled_mut(holder).retain(|at| !entries.contains(at));
                 self.emitted(emits);
                 if *released {
                     self.end_lease(holder);
@@ -171,13 +193,25 @@ impl Ledger {
                 self.emitted(emits);
             }
             Fact::SharedSetAside { source, delivery, .. } => self.shared(source, delivery.id),
+            Fact::CallBegan { call, on: On::Lease(holder), entry, .. } => {
+                // What was handled before and is handled again was not committed, and what came after it neither.
+                let handled = self.handled_mut(holder);
+                if let Some(place) = handled.iter().position(|at| at == entry) {
+                    handled.truncate(place);
+                }
+                self.running.insert(*call, (holder.clone(), entry.clone()));
+            }
+            Fact::CallEnded { call, how } => {
+                if let Some((holder, entry)) = self.running.remove(call).filter(|_| *how == CallEnd::Done) {
+                    self.handled_mut(&holder).push(entry);
+                }
+            }
             Fact::Note(_)
             | Fact::Failed { .. }
             | Fact::Delivered { .. }
             | Fact::Routed { .. }
             | Fact::Reaped { .. }
-            | Fact::CallBegan { .. }
-            | Fact::CallEnded { .. } => {}
+            | Fact::CallBegan { .. } => {}
         }
     }
 

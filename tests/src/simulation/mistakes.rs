@@ -32,6 +32,10 @@ pub enum Mistake {
     CommitIgnoresGeneration,
     /// A commit of what is not the head is answered as done.
     CommitIgnoresHead,
+    /// Of a commit of several entries the last one stays unsettled.
+    CommitLeavesTheLast,
+    /// A commit settles the entry that follows as well.
+    CommitSettlesOneMore,
     /// The state of a commit is applied twice.
     CommitAppliesTwice,
     /// Emits are written after the commit, and some never.
@@ -211,6 +215,16 @@ impl Saboteur {
             memory.emits += commit.effects.emits.len() as u64;
             if memory.emits.is_multiple_of(LOST_EVERY) {
                 commit.effects.emits.clear();
+            }
+        }
+        if self.makes(Mistake::CommitLeavesTheLast) && commit.entries.len() > 1 {
+            commit.entries.pop();
+        }
+        if self.makes(Mistake::CommitSettlesOneMore) {
+            let last = &commit.entries[commit.entries.len() - 1];
+            let next = EntryRef { id: EntryId::new(last.id.epoch, last.id.sequence + 1), stream: last.stream.clone() };
+            if self.memory().read.contains(&(partition.group.clone(), next.stream.clone(), next.id)) {
+                commit.entries.push(next);
             }
         }
         let mut answer = self.store.commit(lease, commit.clone()).await;

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Event;
 
+/// What an emit takes besides its data: names, ids and headers.
+const EMIT_BYTES: usize = 200;
+
 /// A write to the partition's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateChange {
@@ -30,4 +33,20 @@ pub struct Effects {
     pub state: Vec<StateChange>,
     /// In the order of the emits.
     pub emits: Vec<Outgoing>,
+}
+
+impl Effects {
+    /// Adds those of the next event: of two writes to one name the later one stands.
+    pub fn append(&mut self, later: Self) {
+        self.state.retain(|change| !later.state.iter().any(|other| other.name == change.name));
+        self.state.extend(later.state);
+        self.emits.extend(later.emits);
+    }
+
+    /// About how many bytes they are.
+    pub fn bytes(&self) -> usize {
+        let state = self.state.iter().map(|change| change.name.len() + change.value.as_ref().map_or(0, Bytes::len));
+        let emits = self.emits.iter().map(|emit| EMIT_BYTES + emit.event.data.len());
+        state.sum::<usize>() + emits.sum::<usize>()
+    }
 }

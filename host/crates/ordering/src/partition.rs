@@ -4,28 +4,44 @@
 //! At most one effect that waits for the outside is under way at any time, so at most one event of the partition runs.
 //!
 //! Invariants: the head of the queue is the oldest unsettled entry that is known here, and the only one that is ever
-//! invoked, committed, failed or halted. The queue is a cache: after any call that may or may not have happened it is
-//! dropped and read again.
+//! failed or halted. A batch of entries from the head on is handled one after the other and committed at once, all of it or
+//! nothing; only the entry that follows it is ever invoked. The queue is a cache: after any call that may or may not have
+//! happened it is dropped and read again.
 
-use std::collections::{BTreeMap, VecDeque};
+mod batch;
+mod positions;
+mod read_ahead;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub use batch::BatchLimits;
+pub use read_ahead::ReadAheadLimits;
+
+use batch::Batch;
+use positions::Positions;
+use read_ahead::ReadAhead;
+
 use crate::{
-    AttemptsRecord, Content, Effect, Entry, EntryId, HaltCause, HaltRecord, Input, Outcome, RetryPolicy, StreamId,
-    Verdict,
+    AttemptsRecord, Content, Effect, Entry, Failure, HaltCause, HaltRecord, Input, Outcome, RetryPolicy, Verdict,
 };
 
 /// Deaths of hosts on one event in a row from which on it may be their cause. One death finds many events under way, and
 /// says nothing of any of them.
 const SUSPICIOUS_CRASHES: u32 = 2;
+/// Events of one ownership from which on the partition is kept for a while when it has run dry. One with fewer is released by the
+/// commit that settles them, which costs nothing more.
+const BUSY_EVENTS: u64 = 3;
 
 /// How a partition of this handler is run.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// Tries and waits.
     pub retry: RetryPolicy,
-    /// Entries to hold beyond the head; 0 reads one at a time.
-    pub read_ahead_max: usize,
+    /// What to hold beyond the head.
+    pub read_ahead: ReadAheadLimits,
+    /// How many events are committed at once: one, if a call can change the world outside the commit.
+    pub batch: BatchLimits,
     /// How long a partition that was busy is kept once it has run dry.
     pub linger_ms: u64,
     /// Least wait after a broker call that failed, and after an event that could not be started.
@@ -34,14 +50,16 @@ pub struct Policy {
     pub handler_version: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Phase {
     New,
     Taking {
         recover: bool,
     },
     Invoking,
-    Committing,
+    Committing {
+        then: Then,
+    },
     Failing {
         after_ms: u64,
     },
@@ -61,13 +79,27 @@ enum Phase {
     Ended,
 }
 
+/// What follows a commit.
+#[derive(Debug, Clone, PartialEq)]
+enum Then {
+    /// Whatever comes next.
+    Next,
+    /// The try of the entry after the batch is put on record.
+    Fail(Failure, f64),
+    /// The entry after the batch could not be started: a pause.
+    Pause,
+}
+
 /// One ownership of one partition, from acquire to release.
 #[derive(Debug)]
 pub struct Partition {
     policy: Policy,
     phase: Phase,
+    /// The batch, then what was read ahead.
     queue: VecDeque<Arc<Entry>>,
-    positions: BTreeMap<StreamId, EntryId>,
+    batch: Batch,
+    read_ahead: ReadAhead,
+    positions: Positions,
     /// Failed tries of the head.
     attempts: u32,
     /// Hosts that died on the head.
@@ -87,7 +119,9 @@ impl Partition {
             policy,
             phase: Phase::New,
             queue: VecDeque::new(),
-            positions: BTreeMap::new(),
+            batch: Batch::default(),
+            read_ahead: ReadAhead::new(),
+            positions: Positions::default(),
             attempts: 0,
             crashes: 0,
             more: false,
@@ -113,7 +147,7 @@ impl Partition {
         if self.phase == Phase::Ended {
             return vec![];
         }
-        match (self.phase, input) {
+        match (self.phase.clone(), input) {
             (_, Input::Fenced) => self.end(),
             (_, Input::Uncertain) => self.recover(now_ms),
             (phase, Input::Drain) => {
@@ -129,16 +163,14 @@ impl Partition {
             }
             (phase, Input::Tick) => self.tick(now_ms, phase),
             (Phase::New, Input::Acquired { entries, attempts, positions, more }) => {
-                self.positions = positions.into_iter().collect();
-                self.more = more;
-                self.enqueue(entries);
+                self.positions = Positions::of(positions);
+                self.enqueue(entries, more);
                 let wait_ms = self.recall(attempts);
                 self.resume(now_ms, wait_ms)
             }
             (Phase::Taking { recover }, Input::Taken { entries, attempts, more }) => {
-                self.more = more;
                 self.failures = 0;
-                self.enqueue(entries);
+                self.enqueue(entries, more);
                 if self.queue.is_empty() && self.more && !self.draining {
                     // What comes next was handed out in an answer that never came: only a recovering take brings it again.
                     return if recover { self.recover(now_ms) } else { self.take(true) };
@@ -147,18 +179,17 @@ impl Partition {
                 self.resume(now_ms, wait_ms)
             }
             (Phase::Invoking, Input::Handled { outcome, chance }) => self.handled(now_ms, outcome, chance),
-            (Phase::Committing, Input::Committed { entries, more, released }) => {
-                self.queue.pop_front();
-                self.settled += 1;
-                self.failures = 0;
-                self.attempts = 0;
-                self.crashes = 0;
-                self.more = more;
+            (Phase::Committing { then }, Input::Committed { entries, more, released }) => {
+                self.settle_batch();
                 if released {
                     return self.end();
                 }
-                self.enqueue(entries);
-                self.advance(now_ms)
+                self.enqueue(entries, more);
+                match then {
+                    Then::Next => self.advance(now_ms),
+                    Then::Fail(failure, chance) => self.fail(failure, chance),
+                    Then::Pause => self.wait(now_ms + self.policy.pause_ms),
+                }
             }
             (Phase::Failing { after_ms }, Input::FailRecorded) => {
                 self.attempts += 1;
@@ -185,12 +216,23 @@ impl Partition {
     }
 
     fn handled(&mut self, now_ms: u64, outcome: Outcome, chance: f64) -> Vec<Effect> {
-        let failure = match outcome {
-            Outcome::Done => return self.commit(),
-            Outcome::Deferred if self.draining => return self.leave(),
-            Outcome::Deferred => return self.wait(now_ms + self.policy.pause_ms),
-            Outcome::Failed(failure) => failure,
-        };
+        match outcome {
+            Outcome::Done { bytes } => {
+                self.batch.add(bytes);
+                if self.may_join(now_ms) { self.invoke(now_ms) } else { self.commit(Then::Next) }
+            }
+            Outcome::Failed(failure) if self.batch.is_empty() => self.fail(failure, chance),
+            Outcome::Failed(failure) => self.commit(Then::Fail(failure, chance)),
+            Outcome::CommitFirst if self.batch.is_empty() => self.advance(now_ms),
+            Outcome::CommitFirst => self.commit(Then::Next),
+            Outcome::Deferred if !self.batch.is_empty() => self.commit(Then::Pause),
+            Outcome::Deferred if self.draining => self.leave(),
+            Outcome::Deferred => self.wait(now_ms + self.policy.pause_ms),
+        }
+    }
+
+    /// The try of the head has failed; nothing else is handled and not committed.
+    fn fail(&mut self, failure: Failure, chance: f64) -> Vec<Effect> {
         let attempt = self.attempts + 1;
         let after_ms = match self.policy.retry.verdict(attempt, failure.kind, chance) {
             Verdict::Again { after_ms } => after_ms,
@@ -201,6 +243,16 @@ impl Partition {
         };
         self.phase = Phase::Failing { after_ms };
         vec![Effect::Fail { entry: self.head(), attempt, error: failure.error, after_ms }]
+    }
+
+    /// Whether the entry after the batch may be handled before the batch is committed: an event that surely comes next.
+    fn may_join(&self, now_ms: u64) -> bool {
+        if self.draining || self.batch.is_full(&self.policy.batch, now_ms) {
+            return false;
+        }
+        let (Some(last), Some(next)) = (self.last_of_batch(), self.queue.get(self.batch.len())) else { return false };
+        let (last, at) = (&last.at, &next.at);
+        matches!(next.content, Content::Event(_)) && at.stream == last.stream && last.id.is_followed_by(at.id)
     }
 
     /// After entries were read: waits if the head is not due yet.
@@ -227,7 +279,7 @@ impl Partition {
             }
             return self.leave();
         };
-        let gap = self.gap_before_head();
+        let gap = self.positions.gap_before(&head.at);
         match &head.content {
             Content::Missing => {
                 self.halt(HaltCause::Missing, "the entry was deleted or trimmed by somebody else".into())
@@ -238,22 +290,40 @@ impl Partition {
                 let error = format!("{} hosts died while they handled this event", self.crashes);
                 self.halt(HaltCause::Crashed, error)
             }
-            Content::Event(_) => {
-                self.phase = Phase::Invoking;
-                let alone = self.crashes >= SUSPICIOUS_CRASHES;
-                vec![Effect::Invoke { entry: head, attempt: self.attempts + 1, alone }]
-            }
+            Content::Event(_) => self.invoke(now_ms),
         }
     }
 
-    fn commit(&mut self) -> Vec<Effect> {
-        self.phase = Phase::Committing;
-        let held = self.queue.len() - 1;
-        let refill = !self.draining && held <= self.policy.read_ahead_max / 2;
-        let take_max = if refill { (self.policy.read_ahead_max + 1 - held).max(1) } else { 0 };
-        let busy = self.settled > 0 && self.policy.linger_ms > 0;
-        let release = self.draining || (held == 0 && !busy);
-        vec![Effect::Commit { entry: self.head(), take_max, release }]
+    /// The event after the batch. Failures are only known of the head, so of any other this is the first try.
+    fn invoke(&mut self, now_ms: u64) -> Vec<Effect> {
+        let entry = self.queue[self.batch.len()].clone();
+        let (attempts, crashes) = if self.batch.is_empty() { (self.attempts, self.crashes) } else { (0, 0) };
+        self.batch.begin(now_ms);
+        self.phase = Phase::Invoking;
+        vec![Effect::Invoke { entry, attempt: attempts + 1, alone: crashes >= SUSPICIOUS_CRASHES }]
+    }
+
+    fn commit(&mut self, then: Then) -> Vec<Effect> {
+        let entries: Vec<_> = self.queue.iter().take(self.batch.len()).cloned().collect();
+        let held = self.queue.len() - entries.len();
+        let refill = !self.draining && self.read_ahead.is_due(&self.policy.read_ahead, held);
+        let take_max = if refill { self.read_ahead.missing(&self.policy.read_ahead, held) } else { 0 };
+        let busy = self.settled + entries.len() as u64 >= BUSY_EVENTS && self.policy.linger_ms > 0;
+        let release = then == Then::Next && (self.draining || (held == 0 && !busy));
+        self.phase = Phase::Committing { then };
+        vec![Effect::Commit { entries, take_max, release }]
+    }
+
+    /// The batch is committed.
+    fn settle_batch(&mut self) {
+        if let Some(last) = self.queue.drain(..self.batch.len()).next_back() {
+            self.positions.settled(&last.at);
+        }
+        self.settled += self.batch.len() as u64;
+        self.batch.committed();
+        self.failures = 0;
+        self.attempts = 0;
+        self.crashes = 0;
     }
 
     fn halt(&mut self, cause: HaltCause, error: String) -> Vec<Effect> {
@@ -269,7 +339,7 @@ impl Partition {
 
     fn take(&mut self, recover: bool) -> Vec<Effect> {
         self.phase = Phase::Taking { recover };
-        vec![Effect::Take { max: self.policy.read_ahead_max + 1, recover }]
+        vec![Effect::Take { max: self.read_ahead.missing(&self.policy.read_ahead, 0), recover }]
     }
 
     fn wait(&mut self, until_ms: u64) -> Vec<Effect> {
@@ -288,6 +358,7 @@ impl Partition {
     fn end(&mut self) -> Vec<Effect> {
         self.phase = Phase::Ended;
         self.queue.clear();
+        self.batch.drop_all();
         vec![Effect::End]
     }
 
@@ -297,7 +368,12 @@ impl Partition {
             // The lease lapses by itself; whatever was pending is claimed by the next owner.
             return self.end();
         }
+        if let (Phase::Committing { .. }, Some(last)) = (&self.phase, self.queue.get(self.batch.len().wrapping_sub(1)))
+        {
+            self.positions.maybe_settled(&last.at);
+        }
         self.queue.clear();
+        self.batch.drop_all();
         self.attempts = 0;
         self.crashes = 0;
         self.failures = self.failures.saturating_add(1);
@@ -307,7 +383,9 @@ impl Partition {
         vec![Effect::WakeAt(until_ms)]
     }
 
-    fn enqueue(&mut self, entries: Vec<Arc<Entry>>) {
+    fn enqueue(&mut self, entries: Vec<Arc<Entry>>, more: bool) {
+        self.read_ahead.came(&entries, more);
+        self.more = more;
         self.queue.extend(entries);
     }
 
@@ -317,6 +395,9 @@ impl Partition {
         let record = record.filter(|record| Some(&record.head) == head);
         self.attempts = record.as_ref().map_or(0, |record| record.attempts);
         self.crashes = record.as_ref().map_or(0, |record| record.crashes);
+        if self.crashes > 0 {
+            self.batch.be_careful(&self.policy.batch);
+        }
         record.map_or(0, |record| record.wait_ms)
     }
 
@@ -324,17 +405,11 @@ impl Partition {
         self.queue.front().expect("only called with a head in the queue").clone()
     }
 
-    fn was_busy(&self) -> bool {
-        self.settled > 1
+    fn last_of_batch(&self) -> Option<&Arc<Entry>> {
+        self.queue.get(self.batch.len().checked_sub(1)?)
     }
 
-    /// Sequences are contiguous, so a head that does not follow what came before tells of a loss. Moves the position on.
-    fn gap_before_head(&mut self) -> Option<String> {
-        let at = &self.queue.front()?.at;
-        let before = self.positions.insert(at.stream.clone(), at.id);
-        let before = before.filter(|before| *before != at.id && !before.is_followed_by(at.id))?;
-        // A gap that was reported once must be reported again until somebody settles it.
-        self.positions.insert(at.stream.clone(), before);
-        Some(format!("entries between {before} and {} were deleted or trimmed by somebody else", at.id))
+    fn was_busy(&self) -> bool {
+        self.settled >= BUSY_EVENTS
     }
 }

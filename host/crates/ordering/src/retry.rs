@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::option::{self, OptionError};
+
 /// How often and how soon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RetryPolicy {
@@ -22,16 +24,6 @@ impl Default for RetryPolicy {
     }
 }
 
-/// An option of a handler that is no retry setting.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("option {name} is {value:?}; it must be a number from {min} to {max}")]
-pub struct OptionError {
-    name: String,
-    value: String,
-    min: u64,
-    max: u64,
-}
-
 /// The longest wait that a handler may ask for: a day.
 const WAIT_MAX_MS: u64 = 24 * 3_600 * 1_000;
 /// The most tries that a handler may ask for.
@@ -43,10 +35,7 @@ impl RetryPolicy {
     pub fn with_options(&self, options: &[(String, String)]) -> Result<Self, OptionError> {
         let mut policy = self.clone();
         for (name, value) in options {
-            let number = |min, max| match value.parse::<u64>() {
-                Ok(number) if (min..=max).contains(&number) => Ok(number),
-                _ => Err(OptionError { name: name.clone(), value: value.clone(), min, max }),
-            };
+            let number = |min, max| option::number(name, value, min, max);
             match name.as_str() {
                 "retry-attempts-max" => policy.attempts_max = number(1, TRIES_MAX)? as u32,
                 "retry-crashes-max" => policy.crashes_max = number(1, TRIES_MAX)? as u32,

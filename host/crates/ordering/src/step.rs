@@ -8,11 +8,16 @@ use crate::{AttemptsRecord, Entry, EntryId, Failure, HaltRecord, StreamId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The handler is done: its effects are to be committed.
-    Done,
+    Done {
+        /// The size of the effects.
+        bytes: usize,
+    },
     /// A try failed.
     Failed(Failure),
     /// The call could not start, or was cut short by the host for its own reasons. Uses no try.
     Deferred,
+    /// The call was not started: what was handled before it must be committed first. Uses no try.
+    CommitFirst,
 }
 
 /// What happened.
@@ -90,10 +95,10 @@ pub enum Effect {
         /// not be counted against events that had nothing to do with it.
         alone: bool,
     },
-    /// Settle the head with the effects of the last call.
+    /// Settle entries with the effects of their calls.
     Commit {
-        /// The head.
-        entry: Arc<Entry>,
+        /// Those that were invoked since the last commit and are done: the head and what follows it, of one stream.
+        entries: Vec<Arc<Entry>>,
         /// Read up to this many new entries in the same step.
         take_max: usize,
         /// Give the lease up in the same step if nothing is left.

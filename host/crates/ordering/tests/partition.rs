@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use keyrail_ordering::{
-    AttemptsRecord, CategoryName, Content, Effect, Entry, EntryId, EntryRef, Event, Failure, FailureKind, HaltCause,
-    Input, Key, KeyRules, MessageName, Outcome, Partition, Policy, RetryPolicy, StreamId,
+    AttemptsRecord, BatchLimits, CategoryName, Content, Effect, Entry, EntryId, EntryRef, Event, Failure, FailureKind,
+    HaltCause, Input, Key, KeyRules, MessageName, Outcome, Partition, Policy, ReadAheadLimits, RetryPolicy, StreamId,
 };
 use proptest::prelude::*;
 
 fn policy() -> Policy {
     Policy {
         retry: RetryPolicy { attempts_max: 3, crashes_max: 2, backoff_base_ms: 100, backoff_cap_ms: 1_000 },
-        read_ahead_max: 4,
+        read_ahead: ReadAheadLimits { entries_max: 4, bytes_max: 1 << 20 },
+        batch: BatchLimits::STRICT,
         linger_ms: 50,
         pause_ms: 10,
         handler_version: "1.0.0".into(),
@@ -52,7 +53,7 @@ fn record(sequence: u64, attempts: u32, crashes: u32, wait_ms: u64) -> AttemptsR
 }
 
 fn done() -> Input {
-    Input::Handled { outcome: Outcome::Done, chance: 1.0 }
+    Input::Handled { outcome: Outcome::Done { bytes: 10 }, chance: 1.0 }
 }
 
 fn failed(kind: FailureKind) -> Input {
@@ -68,6 +69,10 @@ fn invoked(effects: &[Effect]) -> (u64, u32) {
         [Effect::Invoke { entry, attempt, .. }] => (entry.at.id.sequence, *attempt),
         other => panic!("expected an invoke, got {other:?}"),
     }
+}
+
+fn sequences(entries: &[Arc<Entry>]) -> Vec<u64> {
+    entries.iter().map(|entry| entry.at.id.sequence).collect()
 }
 
 fn halted(effects: &[Effect]) -> (u64, HaltCause, u32) {
@@ -99,7 +104,7 @@ fn events_run_one_after_the_other_in_order() {
     for sequence in 0..3 {
         assert_eq!(invoked(&effects), (sequence, 1));
         let commit = partition.step(1, done());
-        assert!(matches!(&commit[..], [Effect::Commit { entry, .. }] if entry.at.id.sequence == sequence));
+        assert!(matches!(&commit[..], [Effect::Commit { entries, .. }] if sequences(entries) == [sequence]));
         effects = partition.step(2, committed(vec![]));
     }
     // It was busy, so it is kept for a while, and a bell wakes it.
@@ -291,6 +296,7 @@ enum Fate {
     LostBefore,
     LostAfter,
     Bell,
+    VersionChanged,
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -301,7 +307,12 @@ fn fate() -> impl Strategy<Value = Fate> {
         1 => Just(Fate::LostBefore),
         1 => Just(Fate::LostAfter),
         1 => Just(Fate::Bell),
+        1 => Just(Fate::VersionChanged),
     ]
+}
+
+fn batch() -> impl Strategy<Value = BatchLimits> {
+    (1usize..8, 1usize..100).prop_map(|(events_max, bytes_max)| BatchLimits { events_max, bytes_max, ms_max: 5 })
 }
 
 proptest! {
@@ -309,9 +320,10 @@ proptest! {
     /// in order, none runs past an unsettled one, and the partition ends released or halted.
     #[test]
     fn whatever_gets_lost_effects_land_once_and_in_order(
-        total in 0u64..12, read_ahead in 0usize..5, fates in proptest::collection::vec(fate(), 0..200),
+        total in 0u64..20, read_ahead in 0usize..9, batch in batch(), fates in proptest::collection::vec(fate(), 0..200),
     ) {
-        let policy = Policy { read_ahead_max: read_ahead, ..policy() };
+        let read_ahead = ReadAheadLimits { entries_max: read_ahead, bytes_max: 1 << 20 };
+        let policy = Policy { read_ahead, batch, ..policy() };
         let retry = policy.retry.clone();
         let mut partition = Partition::new(policy);
         let mut fates = fates.into_iter().chain(std::iter::repeat(Fate::Good));
@@ -323,7 +335,8 @@ proptest! {
             *delivered = upto;
             entries
         };
-        let first = new(&mut delivered, read_ahead + 1);
+        let first = new(&mut delivered, read_ahead.first_read());
+        let (mut handled, mut largest) = (0u64, 0usize);
         let mut input = Input::Acquired { entries: first, attempts: None, positions: vec![], more: delivered < total };
         for _ in 0..5_000 {
             let mut effects = partition.step(now, input);
@@ -339,26 +352,32 @@ proptest! {
                 Effect::End => break,
                 Effect::WakeAt(at) => { now = now.max(at); Input::Tick }
                 Effect::Invoke { entry, attempt, .. } => {
-                    prop_assert_eq!(entry.at.id.sequence, settled, "runs only the oldest unsettled event");
-                    prop_assert_eq!(attempt, attempts + 1);
+                    prop_assert_eq!(entry.at.id.sequence, settled + handled, "runs only the oldest event that is not handled");
+                    prop_assert_eq!(attempt, if handled == 0 { attempts + 1 } else { 1 });
+                    now += u64::from(entry.at.id.sequence % 3 == 0);
                     let outcome = match fate {
                         Fate::FailedTry => Outcome::Failed(Failure { kind: FailureKind::Trap, error: "no".into() }),
                         Fate::Refused => Outcome::Deferred,
-                        _ => Outcome::Done,
+                        Fate::VersionChanged => Outcome::CommitFirst,
+                        _ => Outcome::Done { bytes: 10 },
                     };
+                    handled += u64::from(matches!(outcome, Outcome::Done { .. }));
                     Input::Handled { outcome, chance: 0.5 }
                 }
-                _ if lost_before => Input::Uncertain,
+                _ if lost_before => { handled = 0; Input::Uncertain }
                 Effect::Take { max, recover } => {
                     if recover { delivered = settled; }
                     let entries = new(&mut delivered, max);
                     let attempts = recover.then(|| record(settled, attempts, 0, 0));
                     if lost_after { Input::Uncertain } else { Input::Taken { entries, attempts, more: delivered < total } }
                 }
-                Effect::Commit { entry, take_max, release } => {
-                    prop_assert_eq!(entry.at.id.sequence, settled);
-                    applied.push(settled);
-                    settled += 1;
+                Effect::Commit { entries, take_max, release } => {
+                    let expected: Vec<_> = (settled..settled + handled).collect();
+                    prop_assert_eq!(sequences(&entries), expected, "all that is handled, from the head on");
+                    largest = largest.max(entries.len());
+                    applied.extend(sequences(&entries));
+                    settled += handled;
+                    handled = 0;
                     attempts = 0;
                     let entries = new(&mut delivered, take_max);
                     released = release && settled == total;
@@ -366,12 +385,12 @@ proptest! {
                     else { Input::Committed { entries, more: delivered < total, released } }
                 }
                 Effect::Fail { attempt, .. } => {
-                    prop_assert_eq!(attempt, attempts + 1);
+                    prop_assert_eq!((handled, attempt), (0, attempts + 1));
                     attempts = attempt;
                     if lost_after { Input::Uncertain } else { Input::FailRecorded }
                 }
                 Effect::Halt(record) => {
-                    prop_assert_eq!(record.head.id.sequence, settled);
+                    prop_assert_eq!((record.head.id.sequence, handled), (settled, 0));
                     prop_assert_eq!(record.attempts, retry.attempts_max);
                     halted = true;
                     Input::Released
@@ -379,6 +398,7 @@ proptest! {
                 Effect::Release => { released = true; Input::Released }
             };
         }
+        prop_assert!(largest <= batch.events_max);
         prop_assert_eq!(&applied, &(0..settled).collect::<Vec<_>>());
         // A lost call while leaving ends ownership without an answer; the next owner goes on.
         prop_assert!(halted || settled == total || released || partition.step(now, Input::Tick).is_empty());

@@ -13,7 +13,8 @@ pub(super) fn policy(shared: &Shared, version: &Version) -> Policy {
     let config = &shared.config;
     Policy {
         retry: version.handler.retry(&config.retry),
-        read_ahead_max: config.read_ahead_max,
+        read_ahead: config.read_ahead(),
+        batch: version.handler.batch(&config.commit_batch()),
         linger_ms: config.linger_ms,
         pause_ms: config.pause_ms,
         handler_version: version.label.to_string(),
@@ -21,6 +22,11 @@ pub(super) fn policy(shared: &Shared, version: &Version) -> Policy {
 }
 
 impl Worker {
+    /// Whether another version may serve from here on.
+    pub(super) fn sees_change(&self) -> bool {
+        self.shared.served.changes() != self.seen_changes
+    }
+
     /// Takes the version that serves this key now; false if none does any more. The instance of another one is dropped.
     pub(super) fn choose_version(&mut self) -> bool {
         let changes = self.shared.served.changes();

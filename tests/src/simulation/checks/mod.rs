@@ -2,6 +2,7 @@
 //! more at the end. It never asks engine or broker what they think.
 
 mod halts;
+mod handled;
 mod loss;
 mod order;
 mod ownership;
@@ -42,6 +43,7 @@ pub(super) fn all() -> Vec<Box<dyn Check>> {
         Box::<order::Order>::default(),
         Box::<loss::Loss>::default(),
         Box::<repeats::Repeats>::default(),
+        Box::<handled::Handled>::default(),
         Box::<halts::Halts>::default(),
         Box::<pauses::Pauses>::default(),
         Box::<tries::Tries>::default(),

@@ -1,5 +1,6 @@
 //! Effects in publish order, per group and stream: what is settled is always the oldest event that was not, ids follow
-//! one another, a call is only ever made for the oldest, and the digest in the state is that of these events.
+//! one another, a call is only ever made for the oldest that its owner has not handled, and the digest in the state is that
+//! of these events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,12 +54,14 @@ impl Check for Order {
             }
             Fact::CallBegan { call, on: On::Lease(holder), entry, event_id, .. } => {
                 let group = &holder.partition.group;
-                let next = ledger.next(group, &entry.stream);
                 // A commit that its sender had given up may have settled it meanwhile: then nothing of this call is kept.
-                let is_ahead = next != Some(event_id) && !ledger.has_settled(group, &entry.stream, event_id);
+                let is_ahead = !ledger.is_next(holder, &entry.stream, event_id)
+                    && !ledger.has_settled(group, &entry.stream, event_id);
                 if is_ahead && ledger.holds(holder, at_ms) {
-                    found
-                        .push(format!("call {call} began for {event_id} at {entry}; the oldest unsettled is {next:?}"));
+                    let (next, handled) = (ledger.next(group, &entry.stream), ledger.handled(holder));
+                    found.push(format!(
+                        "call {call} began for {event_id} at {entry}; the oldest unsettled is {next:?}, handled are {handled:?}"
+                    ));
                 }
             }
             _ => {}

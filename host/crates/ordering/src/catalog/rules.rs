@@ -2,7 +2,7 @@
 //! reason at once.
 
 use super::{Catalog, Field, FieldType, MessageType, Metadata, Role, SequentialBy};
-use crate::{Refusal, RetryPolicy};
+use crate::{BatchLimits, Refusal, RetryPolicy};
 
 impl Catalog {
     /// What does not fit with the other handlers.
@@ -68,9 +68,8 @@ pub(super) fn declaration_refusals(metadata: &Metadata) -> Vec<Refusal> {
             refusals.push(Refusal::UnknownOption(name.clone()));
         }
     }
-    if let Err(error) = RetryPolicy::default().with_options(&metadata.options) {
-        refusals.push(error.into());
-    }
+    refusals.extend(RetryPolicy::default().with_options(&metadata.options).err().map(Refusal::from));
+    refusals.extend(BatchLimits::default().with_options(&metadata.options).err().map(Refusal::from));
     match (metadata.role, &metadata.sequential_by) {
         (Role::ProcessManager, SequentialBy::Field(_)) => refusals.push(Refusal::Role(
             "it is a process manager and sequential by a field; a process manager is sequential by its correlation",

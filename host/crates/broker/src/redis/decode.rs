@@ -7,27 +7,43 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use keyrail_ordering::{AttemptsRecord, Content, Entry, EntryRef, Event, MessageName, StreamId};
+use keyrail_ordering::{AttemptsRecord, Content, Entry, EntryId, EntryRef, Event, MessageName, StreamId};
 use redis::Value;
 
 use super::answer::{Answer, entry_id};
 use crate::Error;
 
-/// Pairs of a stream's place and its entries.
-pub(super) fn segments(mut answer: Answer, streams: &[StreamId]) -> Result<Vec<Arc<Entry>>, Error> {
-    let mut all = vec![];
-    while !answer.is_empty() {
-        let place = answer.number()?;
-        let list = answer.list()?;
-        let stream = place.checked_sub(1).and_then(|place| streams.get(place as usize));
-        let stream =
-            stream.ok_or_else(|| Error::Corrupt(format!("the server answered with the stream number {place}")))?;
-        if all.is_empty() {
-            all.reserve_exact(list.len());
+/// Entries of one stream that follow an id. Sequences are contiguous, so one that is not there was deleted or trimmed by others:
+/// it is named, the first of each hole. Without an id before it, or with 0-0, the first one may be any.
+pub(super) fn entries_after(
+    before: Option<EntryId>,
+    list: Answer,
+    stream: &StreamId,
+) -> Result<Vec<Arc<Entry>>, Error> {
+    let mut all = Vec::with_capacity(list.len());
+    let mut before = before.filter(|before| *before != EntryId::new(0, 0));
+    for value in list.rest() {
+        let entry = entry(stream, value)?;
+        let id = entry.at.id;
+        if let Some(before) = before.filter(|before| !before.is_followed_by(id)) {
+            let sequence = if before.epoch == id.epoch { before.sequence + 1 } else { 0 };
+            let at = EntryRef { stream: stream.clone(), id: EntryId::new(id.epoch, sequence) };
+            all.push(Arc::new(Entry { at, recorded_at_ms: 0, content: Content::Missing }));
         }
-        entries_into(&mut all, list, stream)?;
+        before = Some(id);
+        all.push(entry);
     }
     Ok(all)
+}
+
+/// How far each of a partition's streams is settled.
+pub(super) fn settled(mut answer: Answer) -> Result<Vec<EntryId>, Error> {
+    let mut ids = Vec::with_capacity(answer.len());
+    while !answer.is_empty() {
+        let id = entry_id(&answer.text()?)?;
+        ids.push(id.ok_or_else(|| Error::Corrupt("a lease does not tell how far a stream is settled".into()))?);
+    }
+    Ok(ids)
 }
 
 /// Entries of one stream.

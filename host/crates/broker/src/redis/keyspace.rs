@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `order:client-123`, `…:backfill` | stream | from the first event until reaped; emptied when all groups have settled it |
 //! | `…:dlq` | stream | events that were set aside, with ids of their own; gone with the last of them |
-//! | `{scope}:__lease__:{group}` | string with TTL | `{owner}:{generation}`; absence means that nobody owns it |
+//! | `{scope}:__lease__:{group}` | string with TTL | `{owner}:{generation} {place} {id}…`: place of the stream that has the head, how far each is settled; absence means that nobody owns it |
 //! | `{scope}:__attempts__:{group}` | hash | from the head's first failure or crash until it is settled |
 //! | `{scope}:__halt__:{group}` | hash | stream, id, record, attempts, error; until an operator decides |
 //! | `{scope}:__state__:{group}` | hash | the handler's state; never reaped |
@@ -16,7 +16,7 @@
 //! | `order:__groups__` | hash | group → its ready set; `__key_field__`, `__backfill__` |
 //! | `{collection}:__behind__:{group}` | sorted set | key → time when it is due; also the name of its bell's channel |
 //! | `{collection}:__halted__:{group}`, `…:__states__:{group}` | set | keys that stand still; keys that have state |
-//! | `{collection}:__owners__:{group}` | hash | key → last owner |
+//! | `{collection}:__owners__:{group}` | hash | key → `{owner}:{generation} {place}` of the last owner; place 0: nothing was in its hands |
 //! | `{collection}:__versions__:{group}` | hash | key → `{id} TAB {version} TAB {stream}` a line: from where on which version handled it; goes with its last owner |
 //! | `order:__seen__:{event id}` | string with TTL | the entry that the event became |
 //! | `order:__paused__` | hash | key, or nothing for the whole category → `{time}:{who and why}`; until it is resumed |

@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use keyrail_ordering::{Generation, Lease, Member, OwnerId, PartitionSpec};
 
-use super::answer::{self, Answer, Status};
+use super::answer::{Answer, Status};
 use super::connection::Connection;
 use super::decode;
 use super::functions::{self, Call};
 use super::keyspace::{self, Listing, Part};
+use super::reading::{Reading, inside};
 use super::{READ_MAX, RedisBroker, TIME_MAX_MS, bells, members};
 use crate::{AcquireError, Acquired, Bells, Error, Heartbeat, Leases, ReadySet, ReadySource, wire};
 
@@ -27,15 +28,16 @@ impl Leases for RedisBroker {
         take_max: usize,
     ) -> Result<Acquired, AcquireError> {
         let names = self.stream_names(&partition);
-        let mut call = Self::partition_call("keyrail_4_acquire", &partition, &names);
+        let take_max = take_max.clamp(1, READ_MAX);
+        let mut call = Self::partition_call("keyrail_5_acquire", &partition, &names);
         call.arg(owner.as_str())
             .arg(ttl_ms.clamp(1, TIME_MAX_MS))
-            .arg(take_max.clamp(1, READ_MAX))
+            .arg(inside(&partition, take_max))
             .arg(self.highest.load(Ordering::Relaxed))
             .arg(self.kept());
         let mut answer = Answer::of(self.call(&call).await.map_err(Error::from)?)?;
         match answer.status()? {
-            Status::Ok => Ok(self.acquired(partition, owner, &names, answer)?),
+            Status::Ok => Ok(self.acquired(partition, owner, names, answer, take_max).await?),
             Status::Held => Err(AcquireError::Held { holder: answer.text()? }),
             Status::Halted => Err(AcquireError::Halted(Box::new(wire::decode(&answer.bytes()?)?))),
             Status::Paused => Err(AcquireError::Paused),
@@ -46,8 +48,9 @@ impl Leases for RedisBroker {
 
     async fn release(&self, lease: &Lease) -> Result<(), Error> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_4_release", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_5_release", &lease.partition, &names);
         call.arg(lease.token());
+        self.readings.forget(lease);
         self.call(&call).await?;
         Ok(())
     }
@@ -57,7 +60,7 @@ impl Leases for RedisBroker {
     }
 
     async fn ready(&self, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error> {
-        let mut call = Call::new("keyrail_4_ready", 1);
+        let mut call = Call::new("keyrail_5_ready", 1);
         call.arg(keyspace::listing(source, Listing::Ready))
             .arg(keyspace::collection(source))
             .arg(source.group().as_str())
@@ -81,27 +84,22 @@ impl Leases for RedisBroker {
 }
 
 impl RedisBroker {
-    fn acquired(
+    async fn acquired(
         &self,
         partition: Arc<PartitionSpec>,
         owner: &OwnerId,
-        names: &[String],
+        names: Arc<[String]>,
         mut answer: Answer,
+        take_max: usize,
     ) -> Result<Acquired, Error> {
         let generation = answer.number()?;
         self.saw_generation(generation);
         let more = answer.flag()?;
-        let mut listed = answer.list()?;
-        let mut positions = vec![];
-        while !listed.is_empty() {
-            let place = listed.number()? as usize;
-            let id = listed.text()?;
-            let stream = place.checked_sub(1).and_then(|place| partition.streams.get(place));
-            if let (Some(stream), Some(id)) = (stream, answer::entry_id(&id)?) {
-                positions.push((stream.clone(), id));
-            }
-        }
-        let attempts = decode::attempts(answer.optional_list()?, &partition.streams, names)?;
+        let settled = decode::settled(answer.list()?)?;
+        // Of epoch 0 is what stands for nothing.
+        let positions = partition.streams.iter().cloned().zip(settled.iter().copied());
+        let positions = positions.filter(|(_, id)| id.epoch > 0).collect();
+        let attempts = decode::attempts(answer.optional_list()?, &partition.streams, &names)?;
         let state = match answer.optional_list()? {
             None => None,
             Some(mut listed) => {
@@ -112,8 +110,11 @@ impl RedisBroker {
                 Some(state)
             }
         };
-        let entries = decode::segments(answer.list()?, &partition.streams)?;
         let lease = Lease { partition, owner: owner.clone(), generation: Generation(generation) };
+        let (serving, generation) = (answer.number()? as usize, lease.generation);
+        let has_failed = attempts.is_some();
+        let reading = Reading { generation, names, serving, settled, last: None, more, has_failed };
+        let (entries, more) = self.first_rows(&lease, reading, answer.list()?, take_max).await?;
         Ok(Acquired { lease, entries, attempts, positions, more, state })
     }
 }
@@ -128,7 +129,7 @@ impl Heartbeat for RedisHeartbeat {
     async fn renew(&mut self, leases: &[Lease], ttl_ms: u64) -> Result<Vec<bool>, Error> {
         let mut held = Vec::with_capacity(leases.len());
         for some in leases.chunks(RENEW_MAX) {
-            let mut call = Call::new("keyrail_4_renew", some.len());
+            let mut call = Call::new("keyrail_5_renew", some.len());
             for lease in some {
                 call.arg(keyspace::part(&lease.partition.id, Part::Lease));
             }

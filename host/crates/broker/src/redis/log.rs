@@ -1,15 +1,18 @@
 //! The fenced operations of an owner.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
-use keyrail_ordering::{EntryRef, HaltRecord, Lease, Outgoing, StreamId};
+use keyrail_ordering::{Effects, Entry, EntryId, EntryRef, HaltRecord, Lease, Outgoing, StreamId};
 
 use super::answer::{self, Answer, Status};
 use super::decode::{self, encode_headers};
 use super::functions::Call;
 use super::keyspace::{self, Part};
+use super::reading::{Reading, inside, is_first_of_a_key, is_time_to_trim};
 use super::{READ_MAX, RedisBroker, TIME_MAX_MS};
-use crate::{Commit, Committed, Error, FencedError, Log, Taken, wire};
+use crate::{Commit, Committed, Error, FencedError, Log, Operate as _, Taken, wire};
 
 /// How much of an error is kept.
 const ERROR_MAX_BYTES: usize = 4 * 1024;
@@ -17,19 +20,32 @@ const ERROR_MAX_BYTES: usize = 4 * 1024;
 #[async_trait]
 impl Log for RedisBroker {
     async fn take(&self, lease: &Lease, max: usize, recover: bool) -> Result<Taken, FencedError> {
-        let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_4_take", &lease.partition, &names);
-        call.arg(lease.token()).arg(max.clamp(1, READ_MAX)).flag(recover).arg(self.kept());
+        let max = max.clamp(1, READ_MAX);
+        let known = self.readings.take(lease).filter(|_| !recover);
+        let hand = known.as_ref().and_then(|known| Some((known.serving, known.in_hand()?)));
+        let names = known.as_ref().map_or_else(|| self.stream_names(&lease.partition), |known| known.names.clone());
+        let mut call = Self::partition_call("keyrail_5_take", &lease.partition, &names);
+        call.arg(lease.token())
+            .arg(hand.map_or(0, |(place, _)| place))
+            .arg(hand.map(|(_, id)| id.to_string()).unwrap_or_default())
+            .arg(inside(&lease.partition, max))
+            .flag(recover)
+            .arg(self.kept());
         let mut answer = self.fenced(&call, None).await?;
         let more = answer.flag()?;
-        let streams = &lease.partition.streams;
-        let attempts = decode::attempts(answer.optional_list()?, streams, &names)?;
-        Ok(Taken { entries: decode::segments(answer.list()?, streams)?, attempts, more })
+        let attempts = decode::attempts(answer.optional_list()?, &lease.partition.streams, &names)?;
+        let settled = decode::settled(answer.list()?)?;
+        let serving = answer.number()? as usize;
+        let has_failed = attempts.is_some() || known.is_some_and(|known| known.has_failed);
+        let last = hand.map(|(_, id)| id);
+        let reading = Reading { generation: lease.generation, names, serving, settled, last, more, has_failed };
+        let (entries, more) = self.first_rows(lease, reading, answer.list()?, max).await?;
+        Ok(Taken { entries, attempts, more })
     }
 
     async fn state(&self, lease: &Lease, name: &str) -> Result<Option<Bytes>, FencedError> {
         let id = &lease.partition.id;
-        let mut call = Call::new("keyrail_4_state", 1);
+        let mut call = Call::new("keyrail_5_state", 1);
         call.arg(keyspace::part(id, Part::State))
             .arg(keyspace::scope(id))
             .arg(id.group.as_str())
@@ -40,47 +56,71 @@ impl Log for RedisBroker {
     }
 
     async fn commit(&self, lease: &Lease, commit: Commit) -> Result<Committed, FencedError> {
-        let Some(first) = commit.entries.first() else {
+        let (Some(first), Some(last)) = (commit.entries.first(), commit.entries.last()) else {
             return Err(Error::Refused("a commit names no entry".into()).into());
         };
-        let partition = &lease.partition;
-        let names = self.stream_names(partition);
-        let mut call = Self::partition_call("keyrail_4_commit", partition, &names);
-        call.arg(lease.token())
-            .arg(place_of(lease, &first.stream)?)
-            .arg(commit.take_max.min(READ_MAX))
+        if commit.entries.iter().any(|entry| entry.stream != first.stream) {
+            return Err(Error::Refused("a commit names entries of two streams".into()).into());
+        }
+        let place = place_of(lease, &first.stream)?;
+        let Some(mut reading) = self.reading(lease).await? else { return Err(FencedError::Fenced) };
+        if !reading.begins_with(place, &commit.entries) {
+            return Err(self.not_head(lease, reading, first).await?);
+        }
+        let token = lease.token();
+        let expected = reading.lease_text(&token);
+        reading.settled[place - 1] = last.id;
+        let in_hand = reading.in_hand();
+        let take_max = commit.take_max.min(READ_MAX);
+        let reads_on = take_max > 0 && reading.more && is_first_of_a_key(&lease.partition, place);
+        let mut call = Self::partition_call("keyrail_5_commit", &lease.partition, &reading.names);
+        call.arg(&token)
+            .arg(expected)
+            .arg(reading.lease_text(&token))
+            .arg(place)
+            .arg(first.id.to_string())
+            .arg(last.id.to_string())
+            .arg(last.id.sequence + 1)
+            .flag(is_time_to_trim(first.id, last.id))
+            .flag(reading.has_failed)
+            .flag(in_hand.is_none() && !reads_on)
+            .arg(if take_max == 0 { 0 } else { inside(&lease.partition, take_max) })
             .flag(commit.release)
             .arg(self.kept())
-            .arg(commit.version.as_deref().unwrap_or_default())
-            .arg(commit.entries.len());
-        for entry in &commit.entries {
-            if entry.stream != first.stream {
-                return Err(Error::Refused("a commit names entries of two streams".into()).into());
+            .arg(commit.version.as_deref().unwrap_or_default());
+        effects(&mut call, &commit.effects);
+        let committing = self.fenced(&call, Some(first));
+        if reads_on {
+            // On its way behind the commit, on the same connection.
+            let after = in_hand.unwrap_or(last.id);
+            let (answer, row) = futures::join!(committing, self.row(lease, &reading.names, place, after, take_max));
+            answer?;
+            // Without its rows the commit is one that read nothing: they are asked for again.
+            let (entries, more) = row.unwrap_or_else(|_| (vec![], true));
+            reading.last = Some(entries.last().map_or(after, |entry| entry.at.id));
+            (reading.more, reading.has_failed) = (more, false);
+            self.readings.set(lease, reading);
+            return Ok(Committed { entries, more, released: false });
+        }
+        let mut answer = committing.await?;
+        reading.has_failed = false;
+        let left = answer.flag()?;
+        if answer.flag()? {
+            return Ok(Committed { entries: vec![], more: false, released: true });
+        }
+        let mut entries = vec![];
+        if in_hand.is_none() {
+            reading.serving = answer.number()? as usize;
+            if let Some(stream) = lease.partition.streams.get(reading.serving.wrapping_sub(1)) {
+                let settled = reading.settled[reading.serving - 1];
+                entries = decode::entries_after(Some(settled), answer.list()?, stream)?;
             }
-            call.arg(entry.id.to_string());
+            reading.last = entries.last().map(|entry| entry.at.id);
+            reading.more = left;
         }
-        let state = &commit.effects.state;
-        let puts = || state.iter().filter_map(|change| Some((&change.name, change.value.as_ref()?)));
-        let removals = || state.iter().filter(|change| change.value.is_none());
-        call.arg(puts().count());
-        for (name, value) in puts() {
-            call.arg(name).arg(&value[..]);
-        }
-        call.arg(removals().count());
-        for change in removals() {
-            call.arg(&change.name);
-        }
-        emits(&mut call, &commit.effects.emits);
-        let mut answer = self.fenced(&call, Some(first)).await?;
-        let more = answer.flag()?;
-        let released = answer.flag()?;
-        let place = answer.number()? as usize;
-        let list = answer.list()?;
-        let mut entries = Vec::with_capacity(list.len());
-        if let Some(stream) = place.checked_sub(1).and_then(|place| partition.streams.get(place)) {
-            decode::entries_into(&mut entries, list, stream)?;
-        }
-        Ok(Committed { entries, more, released })
+        self.readings.set(lease, reading);
+        // What is behind that which is in hand was not looked at.
+        Ok(Committed { entries, more: left || in_hand.is_some(), released: false })
     }
 
     async fn fail(
@@ -91,17 +131,23 @@ impl Log for RedisBroker {
         error: &str,
         after_ms: u64,
     ) -> Result<(), FencedError> {
-        place_of(lease, &head.stream)?;
-        let names = [keyspace::stream(&head.stream, &self.rules())];
-        let mut call = Self::partition_call("keyrail_4_fail", &lease.partition, &names);
-        call.arg(lease.token()).arg(head.id.to_string()).arg(attempt).arg(after_ms.min(TIME_MAX_MS)).arg(cut(error));
+        let place = place_of(lease, &head.stream)?;
+        let names = self.stream_names(&lease.partition);
+        let mut call = Self::partition_call("keyrail_5_fail", &lease.partition, &names);
+        call.arg(lease.token())
+            .arg(place)
+            .arg(head.id.to_string())
+            .arg(attempt)
+            .arg(after_ms.min(TIME_MAX_MS))
+            .arg(cut(error));
         self.fenced(&call, Some(head)).await?;
+        self.readings.failed(lease);
         Ok(())
     }
 
     async fn halt(&self, lease: &Lease, record: &HaltRecord) -> Result<(), FencedError> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_4_halt", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_5_halt", &lease.partition, &names);
         let record = HaltRecord { error: cut(&record.error).into(), ..record.clone() };
         call.arg(lease.token())
             .arg(place_of(lease, &record.head.stream)?)
@@ -110,6 +156,7 @@ impl Log for RedisBroker {
             .arg(record.attempts)
             .arg(&record.error);
         self.fenced(&call, Some(&record.head)).await?;
+        self.readings.forget(lease);
         Ok(())
     }
 }
@@ -128,6 +175,74 @@ impl RedisBroker {
             (other, _) => Err(Error::Corrupt(format!("a fenced operation answered {other:?}")).into()),
         }
     }
+
+    /// What is known of this ownership, asked for if need be. None: it is another's.
+    async fn reading(&self, lease: &Lease) -> Result<Option<Reading>, Error> {
+        if let Some(known) = self.readings.take(lease) {
+            return Ok(Some(known));
+        }
+        let name = keyspace::part(&lease.partition.id, Part::Lease);
+        let text = answer::bytes(self.connection.call(redis::cmd("GET").arg(name)).await?)?;
+        let text = text.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+        Reading::of_lease(lease, &text, self.stream_names(&lease.partition))
+    }
+
+    /// A commit that names other entries than those in hand, from the head on. Whether the lease is held at all comes first.
+    async fn not_head(&self, lease: &Lease, reading: Reading, named: &EntryRef) -> Result<FencedError, Error> {
+        let asked = self.reading(lease).await?;
+        self.readings.set(lease, reading);
+        if asked.is_none() {
+            return Ok(FencedError::Fenced);
+        }
+        let head = self.head(&lease.partition).await?.map(|head| head.entry.at.id);
+        Ok(FencedError::NotHead { named: named.clone(), head })
+    }
+
+    /// The rows of an answer that reads. Reads on, up to `max`, what the function left.
+    pub(super) async fn first_rows(
+        &self,
+        lease: &Lease,
+        mut reading: Reading,
+        rows: Answer,
+        max: usize,
+    ) -> Result<(Vec<Arc<Entry>>, bool), Error> {
+        let place = reading.serving;
+        let mut entries = vec![];
+        if let Some(stream) = lease.partition.streams.get(place.wrapping_sub(1)) {
+            let settled = reading.settled.get(place - 1).copied();
+            entries = decode::entries_after(reading.in_hand().or(settled), rows, stream)?;
+            let last = entries.last().map(|entry| entry.at.id);
+            if let Some(last) = last
+                && reading.more
+                && entries.len() < max
+                && is_first_of_a_key(&lease.partition, place)
+            {
+                let (rest, more) = self.row(lease, &reading.names, place, last, max - entries.len()).await?;
+                entries.extend(rest);
+                reading.more = more;
+            }
+        }
+        reading.last = entries.last().map(|entry| entry.at.id).or(reading.last);
+        let more = reading.more;
+        self.readings.set(lease, reading);
+        Ok((entries, more))
+    }
+
+    /// Entries of one stream behind an id, and whether there may be more. Not fenced: it changes nothing.
+    async fn row(
+        &self,
+        lease: &Lease,
+        names: &[String],
+        place: usize,
+        after: EntryId,
+        max: usize,
+    ) -> Result<(Vec<Arc<Entry>>, bool), Error> {
+        let mut read = redis::cmd("XRANGE");
+        read.arg(&names[place - 1]).arg(format!("({after}")).arg("+").arg("COUNT").arg(max);
+        let list = Answer::of(self.connection.call(&read).await?)?;
+        let is_full = list.len() == max;
+        Ok((decode::entries_after(Some(after), list, &lease.partition.streams[place - 1])?, is_full))
+    }
 }
 
 /// Where a stream stands among the partition's, from 1, as Lua counts.
@@ -136,6 +251,21 @@ fn place_of(lease: &Lease, stream: &StreamId) -> Result<usize, Error> {
     place
         .map(|place| place + 1)
         .ok_or_else(|| Error::Refused(format!("{stream} is no stream of {}", lease.partition.id)))
+}
+
+/// State that is written, state that is removed, events.
+fn effects(call: &mut Call, effects: &Effects) {
+    let puts = || effects.state.iter().filter_map(|change| Some((&change.name, change.value.as_ref()?)));
+    let removals = || effects.state.iter().filter(|change| change.value.is_none());
+    call.arg(puts().count());
+    for (name, value) in puts() {
+        call.arg(name).arg(&value[..]);
+    }
+    call.arg(removals().count());
+    for change in removals() {
+        call.arg(&change.name);
+    }
+    emits(call, &effects.emits);
 }
 
 /// Events for the outbox: their number, and eight values of each.

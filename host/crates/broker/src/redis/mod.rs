@@ -26,6 +26,7 @@ mod modules;
 mod operate;
 mod pausing;
 mod publish;
+mod reading;
 mod router;
 mod rows;
 mod shared_log;
@@ -41,6 +42,7 @@ pub use diagnose::diagnose;
 use crate::{Broker, Error, Retention};
 use connection::{Connection, Failure, Timeouts};
 use functions::Call;
+use reading::Readings;
 
 /// Ten years. The server refuses larger times, some of them after it has written.
 const TIME_MAX_MS: u64 = 315_360_000_000;
@@ -85,6 +87,7 @@ pub struct RedisBroker {
     rules: RwLock<Arc<KeyRules>>,
     /// The highest generation seen: a server that lost its counter must not begin again below it.
     highest: AtomicU64,
+    readings: Readings,
 }
 
 impl RedisBroker {
@@ -97,7 +100,15 @@ impl RedisBroker {
         let connection = Connection::new(client.clone(), timeouts);
         checks::server(&connection, &address).await.accepted()?;
         let highest = AtomicU64::new(settings.generation_floor);
-        let broker = Self { client, connection, settings, address, rules: RwLock::default(), highest };
+        let broker = Self {
+            client,
+            connection,
+            settings,
+            address,
+            rules: RwLock::default(),
+            highest,
+            readings: Readings::default(),
+        };
         broker.read_catalog().await?;
         Ok(broker)
     }
@@ -131,7 +142,7 @@ impl RedisBroker {
         self.highest.fetch_max(generation, Ordering::Relaxed);
     }
 
-    fn stream_names(&self, partition: &PartitionSpec) -> Vec<String> {
+    fn stream_names(&self, partition: &PartitionSpec) -> Arc<[String]> {
         let rules = self.rules();
         partition.streams.iter().map(|id| keyspace::stream(id, &rules)).collect()
     }

@@ -1,11 +1,10 @@
--- keyrail_4_acquire: takes a partition for an owner, and everything that is pending with it.
+-- keyrail_5_acquire: takes a partition for an owner.
 --
 -- Keys:      the partition's streams, in the order of preference
 -- Arguments: scope, collection, group, key, owner, TTL in ms, how many entries, floor of the generation, what is kept
--- Answer:    OK, generation, whether there may be more, positions (place, id, …), attempts or nil, state (name, value, …)
---            or nil when it is large, entries (place, list, …); HELD and the holder; HALTED and the record; PAUSED; REFUSED and why
--- Prevents:  two owners; an owner that reads past entries which its predecessor was given and did not settle; a
---            generation that repeats.
+-- Answer:    OK, generation, whether there may be more, how far each stream is settled, attempts or nil, state (name,
+--            value, …) or nil when it is large, place and entries; HELD and the holder; HALTED and the record; PAUSED; REFUSED and why
+-- Prevents:  two owners; an owner that reads past entries which its predecessor did not settle; a generation that repeats.
 
 local STATE_NAMES_MAX, STATE_BYTES_MAX = 8, 16384
 
@@ -40,14 +39,19 @@ local function keyrail_acquire(keys, args)
     return { HALTED, halted }
   end
   local holder = redis.call('GET', lease_name(scope, group))
-  if holder then return { HELD, holder } end
-  local there = {}
+  if holder then return { HELD, token_of(holder) } end
+  local settled, to_make = {}, {}
   for i = 1, #keys do
-    local kind = redis.call('TYPE', keys[i]).ok
-    if kind == 'stream' then
-      there[#there + 1] = i
-    elseif kind ~= 'none' then
+    -- The one command tells that a stream is not there, or that something else is.
+    local groups = redis.pcall('XINFO', 'GROUPS', keys[i])
+    local failed = failure(groups)
+    if not failed then
+      settled[i], to_make[i] = standing_of(keys[i], group, row_of(groups, group))
+    elseif exists(keys[i]) then
+      local kind = redis.call('TYPE', keys[i]).ok
       return { REFUSED, keys[i] .. ' holds a ' .. kind .. ', not a stream; delete it or move it away' }
+    else
+      settled[i] = NOTHING
     end
   end
   local attempts = attempts_of(scope, group)
@@ -62,52 +66,21 @@ local function keyrail_acquire(keys, args)
   end
   local token = owner .. ':' .. text(generation)
 
-  local positions, pending_by, bodies_by = {}, {}, {}
-  for _, i in ipairs(there) do
-    local stream = keys[i]
-    local info = group_info(stream, group)
-    if not info then
-      redis.call('XGROUP', 'CREATE', stream, group, '0')
-      info = { pending = 0, consumers = 0, ['last-delivered-id'] = '0-0' }
-    end
-    local before = info['last-delivered-id']
-    local names, holders = { [previous or HANDED_BACK] = true }, {}
-    if info.pending > 0 then
-      local pending = pending_of(stream, group)
-      local epoch, sequence = id_parts(pending[1][1])
-      before = sequence > 0 and text(epoch) .. '-' .. text(sequence - 1) or '0-0'
-      for p = 1, #pending do names[pending[p][2]] = true end
-      pending_by[i], bodies_by[i] = pending, bodies_of(stream, pending)
-      holders = claim(stream, group, token, pending, bodies_by[i])
-    end
-    if info.consumers > 0 then
-      for name in pairs(names) do
-        if name ~= HANDED_BACK and name ~= token then drop_consumer(stream, group, name, holders) end
-      end
-    end
-    if before ~= '0-0' then
-      positions[#positions + 1] = i
-      positions[#positions + 1] = before
-    end
+  for i = 1, #keys do
+    if to_make[i] then make_group(keys[i], group, settled[i]) end
   end
-
-  local segments, total = segments_of(keys, pending_by, bodies_by, attempts and attempts[1])
-  if total > 0 then
-    local head = pending_by[segments[1]][1]
-    if head[2] ~= HANDED_BACK then
-      count_crash(scope, group, keys[segments[1]], head[1])
-      attempts = attempts_of(scope, group)
-    end
+  local serving = serving_of(previous)
+  local pinned = pinned_place(keys, settled, attempts, serving)
+  local place, entries = read_in_turn(keys, settled, pinned, collection, group, key, max)
+  if place == 0 then
+    run_dry(keys, collection, group, key, keeps)
+  elseif serving > 0 then
+    count_crash(scope, group, keys[place], (first_behind(keys[place], settled[place])))
+    attempts = attempts_of(scope, group)
   end
-  local more = fill(segments, total, keys, collection, group, key, token, max)
-  if #segments == 0 and not more then
-    local streams = {}
-    for i = 1, #there do streams[i] = keys[there[i]] end
-    run_dry(streams, collection, group, key, keeps)
-  end
-  redis.call('SET', lease_name(scope, group), token, 'PX', ttl)
-  redis.call('HSET', owners, key, token)
-  return { OK, text(generation), more and 1 or 0, positions, attempts, state, segments }
+  redis.call('SET', lease_name(scope, group), lease_text(token, place, settled), 'PX', ttl)
+  redis.call('HSET', owners, key, owner_text(token, place))
+  return { OK, text(generation), #entries == max and 1 or 0, settled, attempts, state, place, entries }
 end
 
-redis.register_function{ function_name = 'keyrail_4_acquire', callback = keyrail_acquire, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_5_acquire', callback = keyrail_acquire, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_4_act: retries, skips or sets aside the head of a partition.
+-- keyrail_5_act: retries, skips or sets aside the head of a partition.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, `retry` or `skip` or `set-aside`, place of the stream, id, who, reason, target
@@ -7,23 +7,18 @@
 -- Prevents:  an operator settling another entry than the one looked at; an owner that goes on beside the action: its
 --            lease goes in the same step, so the event that it runs is fenced.
 
--- Settles an entry that may be pending, not delivered yet, or gone: whichever, the group stands behind it afterwards.
+-- Settles the head, whether it is there or gone. Where it is gone, so is everything up to the next one that is there.
 local function settle_head(stream, group, id)
   if not exists(stream) then return end
-  local info = group_info(stream, group)
-  if not info then
-    redis.call('XGROUP', 'CREATE', stream, group, '0')
-    info = { ['last-delivered-id'] = '0-0' }
+  local settled, to_make = standing_of(stream, group, group_info(stream, group))
+  if to_make then make_group(stream, group, settled) end
+  if not id_less(settled, id) then return end
+  if not body_of(stream, id) then
+    local next = read_after(stream, id, 1)[1]
+    local before = next and id_before(next[1]) or id
+    if id_less(id, before) then id = before end
   end
-  if id_less(info['last-delivered-id'], id) then
-    local row = redis.call('XRANGE', stream, '(' .. info['last-delivered-id'], '+', 'COUNT', 1)[1]
-    if row and row[1] == id then
-      redis.call('XREADGROUP', 'GROUP', group, HANDED_BACK, 'COUNT', 1, 'STREAMS', stream, '>')
-    elseif not row or id_less(id, row[1]) then
-      redis.call('XGROUP', 'SETID', stream, group, id)
-    end
-  end
-  redis.call('XACK', stream, group, id)
+  move_to(stream, group, id)
 end
 
 local function keyrail_act(keys, args)
@@ -40,7 +35,7 @@ local function keyrail_act(keys, args)
   local fault = type_fault({ { AUDIT, 'stream' }, { ready, 'zset' }, { halted, 'set' }, { EPOCH, 'string' },
     { dlq_name(category, key), 'stream' }, { dlqs_name(category), 'zset' } })
   if fault then return { REFUSED, fault } end
-  local token = redis.call('GET', lease_name(scope, group)) or ''
+  local token = token_of(lease_of(scope, group))
   local failures = redis.call('HMGET', halt_name(scope, group), 'stream', 'id', 'attempts', 'error')
   if not failures[1] then
     failures = redis.call('HMGET', attempts_name(scope, group), 'stream', 'id', 'attempts', 'error')
@@ -51,18 +46,19 @@ local function keyrail_act(keys, args)
     keep_letter(category, key, group, stream, id, fields, failures[3] or '0', failures[4] or '', by)
   end
   if action ~= 'retry' then settle_head(stream, group, id) end
-  redis.call('DEL', lease_name(scope, group), attempts_name(scope, group), halt_name(scope, group))
+  redis.call('DEL', attempts_name(scope, group), halt_name(scope, group))
   redis.call('SREM', halted, key)
-  local left = hand_back(keys, group, token)
-  for i = 1, #keys do left = left or has_new(keys[i], group) end
+  if token ~= '' then give_up(scope, collection, group, key, token) end
+  local left = false
+  for i = 1, #keys do left = left or has_unsettled(keys[i], group) end
   if left then
     redis.call('ZADD', ready, '0', key)
     redis.call('PUBLISH', ready, key)
   else
-    run_dry(existing(keys), collection, group, key, keeps)
+    run_dry(keys, collection, group, key, keeps)
   end
   record(action, args[10], stream .. ' ' .. id, by)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_4_act', callback = keyrail_act, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_5_act', callback = keyrail_act, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_4_check: what this user may not do, asked once at start.
+-- keyrail_5_check: what this user may not do, asked once at start.
 --
 -- Keys:      none
 -- Arguments: none
@@ -20,7 +20,7 @@ local function keyrail_check()
     { 'XTRIM', probe, 'MAXLEN', '0' }, { 'XACK', probe, 'g', '1-1' }, { 'XCLAIM', probe, 'g', 'c', '0', '1-1' },
     { 'XPENDING', probe, 'g' }, { 'XREADGROUP', 'GROUP', 'g', 'c', 'STREAMS', probe, '>' },
     { 'XGROUP', 'CREATE', probe, 'g', '0' }, { 'XGROUP', 'SETID', probe, 'g', '0' },
-    { 'XGROUP', 'DELCONSUMER', probe, 'g', 'c' }, { 'XINFO', 'GROUPS', probe }, { 'XINFO', 'CONSUMERS', probe, 'g' },
+    { 'XGROUP', 'DESTROY', probe, 'g' }, { 'XINFO', 'GROUPS', probe }, { 'XINFO', 'CONSUMERS', probe, 'g' },
     { 'XINFO', 'STREAM', probe }, { 'DEL', probe },
   }
   local refused, names = {}, {}
@@ -48,4 +48,4 @@ local function keyrail_check()
   return { refused, names }
 end
 
-redis.register_function{ function_name = 'keyrail_4_check', callback = keyrail_check, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_5_check', callback = keyrail_check, flags = { 'allow-oom' } }

@@ -1,9 +1,11 @@
--- keyrail_4_commit: settles the head with its effects, and reads on.
+-- keyrail_5_commit: settles entries from the head on with their effects, and reads on.
 --
 -- Keys:      the partition's streams
--- Arguments: scope, collection, group, key, token, place of the stream, how many to read, release (1 or 0), what is
---            kept, version that handled the first ('' if it is on record), n, the n ids that it settles; number of puts, name and value of each; number of removals, their names;
---            number of emits, eight values of each: category, key, key field, id, type, version, headers, data
+-- Arguments: scope, collection, group, key, token, text of the lease now and afterwards, place of the stream, first and last id, sequence of
+--            the last plus 1, whether to trim (1 or 0), whether failures of the head are on record, whether the owner has nothing
+--            else in hand, how many to read then, release (1 or 0), what is kept, version that handled the first ('' if it is on
+--            record); number of puts, name and value of each; number of removals, their names; number of emits, eight values of
+--            each: category, key, key field, id, type, version, headers, data
 -- Answer:    OK, more, released, place, entries; FENCED; NOT_HEAD and the head or ''; REFUSED and why
 -- Prevents:  effects of an owner that lost its lease, or of an entry that is not the head or was settled already: state,
 --            emits and settlement go together or not at all.
@@ -26,30 +28,22 @@ end
 
 local function keyrail_commit(keys, args)
   local scope, collection, group, key, token = args[1], args[2], args[3], args[4], args[5]
-  local place, max, release, keeps = tonumber(args[6]), tonumber(args[7]), args[8] == '1', retention_of(args[9])
-  local version = args[10]
-  local stream = keys[place]
+  local place, first, last = tonumber(args[8]), args[9], args[10]
+  local max, release, keeps, version = tonumber(args[15]), args[16] == '1', args[17], args[18]
+  local stream, name = keys[place], lease_name(scope, group)
 
-  -- Checks.
-  if not is_owner(scope, group, token) then return { FENCED } end
-  local n = tonumber(args[11])
-  local pending = redis.pcall('XPENDING', stream, group, '-', '+', n + 1)
-  local failed = failure(pending)
-  if failed then
-    if is_missing_group(failed) then return { NOT_HEAD, '' } end
-    return { REFUSED, stream .. ': ' .. failed }
+  -- Checks. The owner tells how far each stream is settled, and that is what the lease says: so these entries are the head
+  -- and what follows it, as long as nothing was committed since that it has not heard of.
+  local lease = redis.call('GET', name)
+  if lease ~= args[6] then
+    return lease and is_held_by(lease, token) and { NOT_HEAD, '' } or { FENCED }
   end
-  local ids = {}
-  for i = 1, n do
-    ids[i] = args[11 + i]
-    if not pending[i] or pending[i][1] ~= ids[i] then return { NOT_HEAD, pending[1] and pending[1][1] or '' } end
-  end
-  local at = 12 + n
-  local puts, removals, pairs_from = {}, {}, at + 1
-  for i = pairs_from, at + 2 * tonumber(args[at]) do puts[#puts + 1] = args[i] end
-  at = at + 2 * tonumber(args[at]) + 1
+  local at = 19
+  local puts, removals = {}, {}
+  for i = at + 1, at + 2 * tonumber(args[at]) do puts[#puts + 1] = args[i] end
+  at = at + #puts + 1
   for i = at + 1, at + tonumber(args[at]) do removals[#removals + 1] = args[i] end
-  at = at + tonumber(args[at]) + 1
+  at = at + #removals + 1
   local emits = tonumber(args[at])
   local state = state_name(scope, group)
   if #removals > 0 and #puts == 0 then
@@ -61,12 +55,25 @@ local function keyrail_commit(keys, args)
     if kind ~= 'stream' and kind ~= 'none' then return { REFUSED, OUTBOX .. ' holds a ' .. kind .. ', not a stream' } end
   end
 
-  -- Writes. Only the first can fail, on a key of another type, and then it has changed nothing.
+  -- Writes. The first two can fail, on a key of another type or one that is gone, and then nothing is changed.
+  local failed = failure(redis.pcall('XGROUP', 'SETID', stream, group, last, 'ENTRIESREAD', args[11]))
+  if failed then
+    -- The stream was deleted and began anew, or is gone.
+    if not is_missing_group(failed) then
+      if exists(stream) then return { REFUSED, stream .. ': ' .. failed } end
+      return { NOT_HEAD, '' }
+    end
+    redis.call('XGROUP', 'CREATE', stream, group, last)
+  end
   if #puts > 0 then
     local added = 0
     for from = 1, #puts, CHUNK do
       local reply = redis.pcall('HSET', state, unpack(puts, from, math.min(from + CHUNK - 1, #puts)))
-      if failure(reply) then return { REFUSED, state .. ': ' .. failure(reply) } end
+      if failure(reply) then
+        local _, settled = parts_of(lease, token)
+        move_to(stream, group, settled[place])
+        return { REFUSED, state .. ': ' .. failure(reply) }
+      end
       added = added + reply
     end
     -- Only a write that adds a name can be the key's first.
@@ -74,40 +81,29 @@ local function keyrail_commit(keys, args)
   end
   if #removals > 0 then call_in_chunks({ 'HDEL', state }, removals, 1) end
   emit_all(args, at, emits)
-  if version ~= '' then note_version(collection, group, key, ids[1], version, stream) end
-  call_in_chunks({ 'XACK', stream, group }, ids, 1)
-  redis.call('DEL', attempts_name(scope, group))
+  if version ~= '' then note_version(collection, group, key, first, version, stream) end
+  redis.call('SET', name, args[7], 'KEEPTTL')
+  if args[13] == '1' then redis.call('DEL', attempts_name(scope, group)) end
+  if args[12] == '1' then trim(stream, retention_of(keeps)) end
+  if args[14] == '0' then return { OK, 0, 0 } end
 
   -- Reading on.
-  local remains = #pending > n
-  local more, from, entries, dry = true, 0, {}, false
-  if max > 0 and not remains then
-    from, entries = read_in_turn(keys, collection, group, key, token, max)
-    more = #entries == max
-    dry = #entries == 0
-  elseif max > 0 and place == 1 and collection ~= PM then
-    from, entries = 1, read_new(stream, group, token, max)
-    more = #entries == max
-  elseif not remains then
-    dry = true
-    for i = 1, #keys do dry = dry and not has_new(keys[i], group) end
+  local _, settled = parts_of(args[7], token)
+  local from, entries = 0, {}
+  if max > 0 then
+    from, entries = read_in_turn(keys, settled, 0, collection, group, key, max)
+  elseif read_first(keys, settled, 0, 1) > 0 then
+    -- Nothing is in hand, and it is another's turn to read.
+    serve(scope, collection, group, key, token, 0, settled)
+    return { OK, 1, 0, 0, {} }
   end
-  local released = false
-  if dry then
-    local there = existing(keys)
-    dry = run_dry(there, collection, group, key, keeps)
-    more = not dry
-    if dry and release then
-      redis.call('DEL', lease_name(scope, group))
-      -- Nothing is pending, so its name holds nothing.
-      for i = 1, #there do redis.pcall('XGROUP', 'DELCONSUMER', there[i], group, token) end
-      released = true
-    end
-  else
-    local _, sequence = id_parts(ids[n])
-    if sequence % TRIM_EVERY < n then trim(stream, keeps) end
+  if from == 0 then run_dry(keys, collection, group, key, retention_of(keeps)) end
+  if from == 0 and release then
+    give_up(scope, collection, group, key, token)
+    return { OK, 0, 1 }
   end
-  return { OK, more and 1 or 0, released and 1 or 0, from, entries }
+  if from ~= place then serve(scope, collection, group, key, token, from, settled) end
+  return { OK, #entries == max and max > 0 and 1 or 0, 0, from, entries }
 end
 
-redis.register_function{ function_name = 'keyrail_4_commit', callback = keyrail_commit, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_5_commit', callback = keyrail_commit, flags = { 'allow-oom' } }

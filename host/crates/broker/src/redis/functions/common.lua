@@ -38,6 +38,13 @@ local function id_after(id)
   return text(epoch) .. '-' .. text(sequence + 1)
 end
 
+-- Whether an id may directly follow another: the next sequence, or the first of a later epoch.
+local function follows(id, next)
+  local epoch, sequence = id_parts(id)
+  local next_epoch, next_sequence = id_parts(next)
+  return (next_epoch == epoch and next_sequence == sequence + 1) or (next_epoch > epoch and next_sequence == 0)
+end
+
 -- A category has no colon, so it is what stands before the first one.
 local function category_of_stream(stream) return string.match(stream, '^[^:]+') end
 
@@ -49,8 +56,38 @@ end
 
 local function exists(key) return redis.call('EXISTS', key) == 1 end
 
--- The fence: whether the caller still owns the partition.
-local function is_owner(scope, group, token) return redis.call('GET', lease_name(scope, group)) == token end
+-- The fence. A lease holds its owner's token, the place of the stream that has the head (0 for none), and how far each of the
+-- partition's streams is settled: `host-1:7 1 1-5 0-1`.
+local function lease_of(scope, group) return redis.call('GET', lease_name(scope, group)) or '' end
+
+local function is_held_by(lease, token)
+  return string.sub(lease, 1, #token) == token and (#lease == #token or string.sub(lease, #token + 1, #token + 1) == ' ')
+end
+
+-- Whether the caller still owns the partition.
+local function is_owner(scope, group, token) return is_held_by(lease_of(scope, group), token) end
+
+-- Owner and generation, without the rest; '' for no lease.
+local function token_of(lease) return string.match(lease, '^[^:]*:%d+') or '' end
+
+-- The place of the stream that has the head, and how far each stream is settled, from a lease of this token.
+local function parts_of(lease, token)
+  local serving, settled = 0, {}
+  for part in string.gmatch(string.sub(lease, #token + 1), '%S+') do
+    if string.find(part, '-', 1, true) then settled[#settled + 1] = part else serving = tonumber(part) end
+  end
+  return serving, settled
+end
+
+local function lease_text(token, serving, settled)
+  return token .. ' ' .. serving .. ' ' .. table.concat(settled, ' ')
+end
+
+-- What is kept of a partition's last owner: its token, and the place of the stream that has the head in its hands. Where that
+-- is 0 its end is no crash.
+local function owner_text(token, serving) return token .. ' ' .. serving end
+
+local function serving_of(owner) return owner and tonumber(string.match(owner, ' (%d+)$')) or 0 end
 
 -- Calls `command key... values...` in pieces that `unpack` can take. `step` values belong together.
 local function call_in_chunks(head, values, step, tail)

@@ -1,10 +1,10 @@
--- keyrail_4_evict: takes paused partitions away from their owners.
+-- keyrail_5_evict: takes paused partitions away from their owners.
 --
 -- Keys:      none: a page of partitions, named in the arguments
 -- Arguments: collection, group, backfill word, number of categories that a partition reads, their names, then the keys
 -- Answer:    how many had an owner
--- Prevents:  an owner committing after `pause` has answered. One whose pause was ended meanwhile is left alone. What it
---            had read ahead is handed back, so that its end counts no crash.
+-- Prevents:  an owner committing after `pause` has answered. One whose pause was ended meanwhile is left alone. Its
+--            end counts no crash.
 
 local function keyrail_evict(_, args)
   local collection, group, word, count = args[1], args[2], args[3], tonumber(args[4])
@@ -20,12 +20,11 @@ local function keyrail_evict(_, args)
     local lease = lease_name(scope_name(collection, key), group)
     local token = redis.pcall('GET', lease)
     if token and not failure(token) and is_partition_paused(streams, key) then
-      redis.call('DEL', lease)
-      hand_back(streams, group, token)
+      give_up(scope_name(collection, key), collection, group, key, token_of(token))
       evicted = evicted + 1
     end
   end
   return evicted
 end
 
-redis.register_function{ function_name = 'keyrail_4_evict', callback = keyrail_evict, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_5_evict', callback = keyrail_evict, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_4_halt: lets a partition stand still on its head, and gives the lease up.
+-- keyrail_5_halt: lets a partition stand still on its head, and gives the lease up.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, place of the stream, id, the record, failed tries, error
@@ -7,11 +7,13 @@
 
 local function keyrail_halt(keys, args)
   local scope, collection, group, key, token = args[1], args[2], args[3], args[4], args[5]
-  local stream, id = keys[tonumber(args[6])], args[7]
-  if not is_owner(scope, group, token) then return { FENCED } end
-  -- Where a hole was found the head may be lower than anything pending, or nothing may be.
-  local fault = head_fault(stream, group, id)
-  if fault and (fault[1] ~= NOT_HEAD or (fault[2] ~= '' and id_less(fault[2], id))) then return fault end
+  local place, id = tonumber(args[6]), args[7]
+  local stream, lease = keys[place], lease_of(scope, group)
+  if not is_held_by(lease, token) then return { FENCED } end
+  -- Where the stream began anew the head that was seen may be gone.
+  local serving, settled = parts_of(lease, token)
+  local fault = head_fault(keys, serving, settled, place, id)
+  if fault and fault[2] ~= '' and id_less(fault[2], id) then return fault end
   local halt, halted = halt_name(scope, group), halted_name(collection, group)
   if failure(redis.pcall('SCARD', halted)) then return { REFUSED, halted .. ' is not a set' } end
 
@@ -19,9 +21,8 @@ local function keyrail_halt(keys, args)
   redis.call('HSET', halt, 'stream', stream, 'id', id, 'record', args[8], 'attempts', args[9], 'error', args[10])
   redis.call('SADD', halted, key)
   redis.pcall('ZREM', ready_name(collection, group), key)
-  redis.call('DEL', lease_name(scope, group))
-  hand_back(keys, group, token)
+  give_up(scope, collection, group, key, token)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_4_halt', callback = keyrail_halt, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_5_halt', callback = keyrail_halt, flags = { 'allow-oom' } }

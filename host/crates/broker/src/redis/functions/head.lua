@@ -1,4 +1,4 @@
--- keyrail_4_head: the oldest unsettled entry of a partition, with everything that is known of it.
+-- keyrail_5_head: the oldest unsettled entry of a partition, with everything that is known of it.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key
@@ -20,9 +20,9 @@ local function keyrail_head(keys, args)
   if attempts and (attempts[1] ~= keys[place] or attempts[2] ~= id) then attempts = false end
   return {
     place, { { id, fields } }, attempts, halted or '',
-    redis.call('GET', lease_name(scope, group)) or '',
+    token_of(lease_of(scope, group)),
     text(math.max(waiting, 1)), is_partition_paused(keys, key) and 1 or 0,
   }
 end
 
-redis.register_function{ function_name = 'keyrail_4_head', callback = keyrail_head, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_5_head', callback = keyrail_head, flags = { 'no-writes' } }

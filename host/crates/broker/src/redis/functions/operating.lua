@@ -54,30 +54,13 @@ local function place_of(streams, name)
   end
 end
 
--- The first entry of a stream that the group was never given: id and fields, or nothing.
-local function first_new(stream, group)
-  if not exists(stream) then return end
-  local info = group_info(stream, group)
-  local after = info and '(' .. info['last-delivered-id'] or '-'
-  return redis.call('XRANGE', stream, after, '+', 'COUNT', 1)[1]
-end
-
 local function body_of(stream, id)
   local row = exists(stream) and redis.call('XRANGE', stream, id, id)[1]
   return row and row[2] or false
 end
 
-local function lowest_pending(stream, group)
-  local rows = redis.pcall('XPENDING', stream, group, '-', '+', 1)
-  if failure(rows) then
-    if is_missing_group(failure(rows)) then return end
-    error(rows)
-  end
-  return rows[1] and rows[1][1]
-end
-
--- The head: place of its stream, id, fields or false. What it stands still on; else the lowest that is pending, in the
--- stream of the failures on record before others; else the first that was never given. Nothing when all is settled.
+-- The head: place of its stream, id, fields or false. What it stands still on; else, in the stream of the failures on record
+-- before others, the oldest that is not settled. Nothing when all is settled.
 local function head_of(streams, scope, group)
   local halt = redis.call('HMGET', halt_name(scope, group), 'stream', 'id')
   local place = halt[1] and place_of(streams, halt[1])
@@ -85,11 +68,7 @@ local function head_of(streams, scope, group)
   local known = place_of(streams, redis.call('HGET', attempts_name(scope, group), 'stream')) or 1
   for step = 0, #streams do
     local i = step == 0 and known or step
-    local id = lowest_pending(streams[i], group)
-    if id then return i, id, body_of(streams[i], id) end
-  end
-  for i = 1, #streams do
-    local row = first_new(streams[i], group)
-    if row then return i, row[1], row[2] end
+    local id, fields = first_behind(streams[i], settled_id(streams[i], group))
+    if id then return i, id, fields end
   end
 end

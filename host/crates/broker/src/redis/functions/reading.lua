@@ -1,87 +1,5 @@
--- Reading for an owner: what is pending, what is new, and handing pending entries from one consumer to another.
---
--- Entries leave here as `{id, fields}`, or `{id, false}` when the body is gone: XCLAIM would silently drop the pending
--- mark of such an entry, so it is found before anything is claimed, and stays pending until an operator settles it.
-
--- Where a partition hands back what it did not handle. An entry that is pending on another name had an owner that died.
-local HANDED_BACK = '-'
-
--- Every pending entry of a group on a stream, lowest id first: rows of id and consumer. None without stream or group.
-local function pending_of(stream, group)
-  local list, from = {}, '-'
-  while true do
-    local page = redis.pcall('XPENDING', stream, group, from, '+', PAGE)
-    local failed = failure(page)
-    if failed then
-      if is_missing_group(failed) then return list end
-      error(page)
-    end
-    for i = 1, #page do list[#list + 1] = page[i] end
-    if #page < PAGE then return list end
-    from = '(' .. page[#page][1]
-  end
-end
-
--- The bodies of pending entries, by id.
-local function bodies_of(stream, pending)
-  local bodies = {}
-  for from = 1, #pending, PAGE do
-    local to = math.min(from + PAGE - 1, #pending)
-    local range = redis.call('XRANGE', stream, pending[from][1], pending[to][1], 'COUNT', PAGE)
-    for i = 1, #range do bodies[range[i][1]] = range[i][2] end
-  end
-  -- Pending entries are neighbours, so this finds only holes.
-  for i = 1, #pending do
-    local id = pending[i][1]
-    if not bodies[id] then
-      local one = redis.call('XRANGE', stream, id, id)
-      bodies[id] = one[1] and one[1][2]
-    end
-  end
-  return bodies
-end
-
--- Moves pending entries to a consumer, those with a body. Answers with the names that still hold entries without one.
-local function claim(stream, group, consumer, pending, bodies)
-  local ids, holders = {}, {}
-  for i = 1, #pending do
-    local id, holder = pending[i][1], pending[i][2]
-    if not bodies[id] then
-      holders[holder] = true
-    elseif holder ~= consumer then
-      ids[#ids + 1] = id
-    end
-  end
-  call_in_chunks({ 'XCLAIM', stream, group, consumer, '0' }, ids, 1, 'JUSTID')
-  return holders
-end
-
-local function drop_consumer(stream, group, consumer, holders)
-  if not holders[consumer] then redis.call('XGROUP', 'DELCONSUMER', stream, group, consumer) end
-end
-
-local function as_entries(pending, bodies)
-  local entries = {}
-  for i = 1, #pending do
-    local id = pending[i][1]
-    entries[i] = { id, bodies[id] or false }
-  end
-  return entries
-end
-
--- Up to `max` entries that the group was never given. Never BLOCK: a blocked reader cannot be fenced. A group that is
--- gone (the stream was deleted and began anew) is made again at the start.
-local function read_new(stream, group, consumer, max)
-  local reply = redis.pcall('XREADGROUP', 'GROUP', group, consumer, 'COUNT', max, 'STREAMS', stream, '>')
-  local failed = failure(reply)
-  if failed then
-    if not is_missing_group(failed) then error(reply) end
-    if not exists(stream) then return {} end
-    redis.call('XGROUP', 'CREATE', stream, group, '0')
-    reply = redis.call('XREADGROUP', 'GROUP', group, consumer, 'COUNT', max, 'STREAMS', stream, '>')
-  end
-  return reply and reply[1][2] or {}
-end
+-- Reading for an owner. How far a group has settled a stream is its last-delivered id: nothing is ever pending there, so
+-- reading changes nothing, and order is that of the ids. Entries leave here as `{id, fields}`.
 
 -- How many of a partition's streams are primary ones; they stand before the backfill lanes, which have a third segment.
 local function primaries_of(streams)
@@ -90,10 +8,92 @@ local function primaries_of(streams)
   return n
 end
 
--- New entries of the first stream that has any: its place in the list, and the entries. All primary streams come before
--- any backfill lane; within the two, those behind the place `last` (0 for none) come first, so that each has its turn.
--- Only one stream is ever read at a time, so that there is one head.
-local function read_first(streams, last, group, consumer, max)
+-- A group's row of XINFO GROUPS, by field; nil without group.
+local function row_of(rows, group)
+  for i = 1, #rows do
+    local row, info = rows[i], {}
+    for j = 1, #row, 2 do info[row[j]] = row[j + 1] end
+    if info.name == group then return info end
+  end
+end
+
+-- The same of a stream that exists.
+local function group_info(stream, group) return row_of(redis.call('XINFO', 'GROUPS', stream), group) end
+
+-- Of a stream of which nothing is settled: below every id, and followed by the first one of any epoch.
+local NOTHING = '0-1'
+
+local function id_before(id)
+  local epoch, sequence = id_parts(id)
+  return sequence > 0 and text(epoch) .. '-' .. text(sequence - 1) or NOTHING
+end
+
+-- Where a group begins that was not there when the stream began: before what is left of it.
+local function start_of(stream)
+  local first = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
+  if first then return id_before(first[1]) end
+  local info = redis.call('XINFO', 'STREAM', stream)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then return info[i + 1] end
+  end
+end
+
+-- How far a group has settled a stream that is there, from its row, and whether it has to be made first. What a release before
+-- this one left pending is not settled.
+local function standing_of(stream, group, info)
+  if not info or info['last-delivered-id'] == '0-0' then return start_of(stream), true end
+  if info.pending == 0 then return info['last-delivered-id'], false end
+  return id_before(redis.call('XPENDING', stream, group)[2]), true
+end
+
+local function is_stream(name) return redis.call('TYPE', name).ok == 'stream' end
+
+local function settled_id(stream, group)
+  if not is_stream(stream) then return NOTHING end
+  return (standing_of(stream, group, group_info(stream, group)))
+end
+
+-- Makes a group that stands at `settled`, anew if it is there.
+local function make_group(stream, group, settled)
+  redis.call('XGROUP', 'DESTROY', stream, group)
+  redis.call('XGROUP', 'CREATE', stream, group, settled)
+end
+
+-- Moves a group. Answers with what the server refused, or nil. The second number is what makes the server tell the lag.
+local function move_to(stream, group, id)
+  local _, sequence = id_parts(id)
+  return failure(redis.pcall('XGROUP', 'SETID', stream, group, id, 'ENTRIESREAD', text(sequence + 1)))
+end
+
+-- Entries behind an id. It also comes after writes, so another type in the way must not fail it: acquire tells of it.
+local function read_after(stream, id, max)
+  local rows = redis.pcall('XRANGE', stream, '(' .. id, '+', 'COUNT', max)
+  return failure(rows) and {} or rows
+end
+
+-- The oldest unsettled entry behind `settled`: id and fields, or id and false for one that is gone, as redis/decode.rs
+-- names it. Nothing when there is none.
+local function first_behind(stream, settled)
+  local row = read_after(stream, settled, 1)[1]
+  if not row then return end
+  if follows(settled, row[1]) then return row[1], row[2] end
+  local epoch, id_epoch = id_parts(settled), id_parts(row[1])
+  return epoch == id_epoch and id_after(settled) or text(id_epoch) .. '-0', false
+end
+
+-- Why an entry of the stream at `place` is not the head, as an answer; nil if it is.
+local function head_fault(streams, serving, settled, place, id)
+  if serving == place and follows(settled[place], id) then return end
+  local head = serving > 0 and first_behind(streams[serving], settled[serving])
+  if serving ~= place or head ~= id then return { NOT_HEAD, head or '' } end
+end
+
+local function has_unsettled(stream, group) return #read_after(stream, settled_id(stream, group), 1) > 0 end
+
+-- Unsettled entries of the first stream that has any: its place in the list, and the entries. All primary streams come
+-- before any backfill lane; within the two, those behind the place `last` (0 for none) come first, so that each has its
+-- turn. Only one stream is ever read at a time, so that there is one head.
+local function read_first(streams, settled, last, max)
   local primaries = primaries_of(streams)
   for step = 1, #streams do
     local base, count, turn = 0, primaries, step
@@ -102,47 +102,35 @@ local function read_first(streams, last, group, consumer, max)
     end
     local from = (last > base and last <= base + count) and last - base or 0
     local i = base + (from + turn - 1) % count + 1
-    if step == 1 or exists(streams[i]) then
-      local entries = read_new(streams[i], group, consumer, max)
-      if #entries > 0 then return i, entries end
-    end
+    local entries = read_after(streams[i], settled[i], max)
+    if #entries > 0 then return i, entries end
   end
   return 0, {}
 end
 
--- As read_first. Whose turn it is among a process manager's streams outlives its owner; a turn that is lost costs fairness
--- only, so nothing here may fail.
-local function read_in_turn(streams, collection, group, key, consumer, max)
-  if collection ~= PM then return read_first(streams, 0, group, consumer, max) end
+-- As read_first, `pinned` (0 for none) before all others: of a stream that has its turn only, no more than the head. Whose turn it is among a process manager's streams outlives its
+-- owner; a turn that is lost costs fairness only, so nothing here may fail.
+local function read_in_turn(streams, settled, pinned, collection, group, key, max)
+  if pinned > 0 then
+    local own = pinned == 1 and collection ~= PM
+    local entries = read_after(streams[pinned], settled[pinned], own and max or 1)
+    if #entries > 0 then return pinned, entries end
+  end
+  if collection ~= PM then return read_first(streams, settled, 0, max) end
   local turns = turns_name(collection, group)
   local last = redis.pcall('HGET', turns, key)
   last = type(last) == 'string' and tonumber(last) or 0
-  local i, entries = read_first(streams, last, group, consumer, max)
+  local i, entries = read_first(streams, settled, last, max)
   if i > 0 and i ~= last then redis.pcall('HSET', turns, key, text(i)) end
   return i, entries
 end
 
--- The group's row of XINFO GROUPS, by field; nil without group. The stream exists.
-local function group_info(stream, group)
-  local rows = redis.call('XINFO', 'GROUPS', stream)
-  for i = 1, #rows do
-    local row, info = rows[i], {}
-    for j = 1, #row, 2 do info[row[j]] = row[j + 1] end
-    if info.name == group then return info end
+-- The place of the stream whose head stays the head: that which has failures on record, or was in somebody's hands.
+local function pinned_place(streams, settled, attempts, serving)
+  for i = 1, attempts and #streams or 0 do
+    if streams[i] == attempts[1] and id_less(settled[i], attempts[2]) then return i end
   end
-end
-
-local function has_pending(stream, group)
-  local summary = redis.pcall('XPENDING', stream, group)
-  return not failure(summary) and summary[1] > 0
-end
-
--- Whether a stream holds anything that the group was never given.
-local function has_new(stream, group)
-  if not exists(stream) then return false end
-  local info = group_info(stream, group)
-  local after = info and '(' .. info['last-delivered-id'] or '-'
-  return #redis.call('XRANGE', stream, after, '+', 'COUNT', 1) > 0
+  return serving <= #streams and serving or 0
 end
 
 -- Puts `emits` events into the outbox; their values follow the place `at` in the arguments.
@@ -156,38 +144,24 @@ local function emit_all(args, at, emits)
   if emits > 0 then redis.call('PUBLISH', OUTBOX, '') end
 end
 
--- Those of a partition's streams that are there.
-local function existing(streams)
-  local there = {}
-  for i = 1, #streams do
-    if exists(streams[i]) then there[#there + 1] = streams[i] end
-  end
-  return there
-end
-
--- Nothing new is left on these streams, all of which exist: unless something is pending, the key leaves the ready set.
--- False when something is.
-local function run_dry(there, collection, group, key, keeps)
-  for i = 1, #there do
-    if has_pending(there[i], group) then return false end
-  end
+-- Nothing unsettled is left: the key leaves the ready set, and what everybody has settled goes.
+local function run_dry(streams, collection, group, key, keeps)
   redis.pcall('ZREM', ready_name(collection, group), key)
-  for i = 1, #there do trim(there[i], keeps) end
-  return true
+  for i = 1, #streams do
+    if is_stream(streams[i]) then trim(streams[i], keeps) end
+  end
 end
 
--- Everything pending goes to the name that tells of an orderly end, and the owner's consumer goes. Whether there was any.
-local function hand_back(streams, group, token)
-  local any = false
-  for i = 1, #streams do
-    if exists(streams[i]) and group_info(streams[i], group) then
-      local pending = pending_of(streams[i], group)
-      local holders = claim(streams[i], group, HANDED_BACK, pending, bodies_of(streams[i], pending))
-      drop_consumer(streams[i], group, token, holders)
-      any = any or #pending > 0
-    end
-  end
-  return any
+-- The lease goes, in order: whatever its owner had in hand was not begun, or is given up.
+local function give_up(scope, collection, group, key, token)
+  redis.call('DEL', lease_name(scope, group))
+  redis.pcall('HSET', owners_name(collection, group), key, owner_text(token, 0))
+end
+
+-- Puts on record which stream has the head: it stays the head until it is settled, whoever owns it then.
+local function serve(scope, collection, group, key, token, serving, settled)
+  redis.call('SET', lease_name(scope, group), lease_text(token, serving, settled), 'KEEPTTL')
+  redis.pcall('HSET', owners_name(collection, group), key, owner_text(token, serving))
 end
 
 -- The record of the head's failures, for an answer: stream, id, attempts, crashes, wait in ms, error. False for none.
@@ -196,51 +170,4 @@ local function attempts_of(scope, group)
   if not record[1] then return false end
   local wait = math.max(0, (tonumber(record[5]) or 0) - now_ms())
   return { record[1], record[2], record[3] or '0', record[4] or '0', text(wait), record[6] or '' }
-end
-
--- What is pending, by place of the stream, as segments of an answer: place and entries, the stream of the head on record
--- first. Also how many entries there are.
-local function segments_of(streams, pending_by, bodies_by, head_stream)
-  local segments, total = {}, 0
-  for round = 1, 2 do
-    for i = 1, #streams do
-      if pending_by[i] and (round == 1) == (streams[i] == head_stream) then
-        segments[#segments + 1] = i
-        segments[#segments + 1] = as_entries(pending_by[i], bodies_by[i])
-        total = total + #pending_by[i]
-      end
-    end
-  end
-  return segments, total
-end
-
--- Everything pending on these streams, as segments.
-local function recall(streams, group, head_stream)
-  local pending_by, bodies_by = {}, {}
-  for i = 1, #streams do
-    if exists(streams[i]) then
-      local pending = pending_of(streams[i], group)
-      if #pending > 0 then
-        pending_by[i], bodies_by[i] = pending, bodies_of(streams[i], pending)
-      end
-    end
-  end
-  return segments_of(streams, pending_by, bodies_by, head_stream)
-end
-
--- Fills up after pending entries, or reads the first new ones: answers whether there may be more. New entries only join
--- pending ones of the first stream of a key: a backfill lane, and a process manager's streams, are drained first, so that
--- the primary lane goes before backfill and no stream of a correlation starves another.
-local function fill(segments, total, streams, collection, group, key, token, max)
-  if total == 0 then
-    local i, entries = read_in_turn(streams, collection, group, key, token, max)
-    if #entries > 0 then
-      segments[1], segments[2] = i, entries
-    end
-    return #entries == max
-  end
-  if total >= max or segments[1] ~= 1 or #segments > 2 or collection == PM then return true end
-  local entries, list = read_new(streams[1], group, token, max - total), segments[2]
-  for i = 1, #entries do list[#list + 1] = entries[i] end
-  return #entries == max - total
 end

@@ -1,4 +1,4 @@
--- keyrail_4_release: gives a lease up in an orderly way.
+-- keyrail_5_release: gives a lease up in an orderly way.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token
@@ -11,11 +11,10 @@ local function keyrail_release(keys, args)
   local ready = ready_name(collection, group)
   local due = redis.pcall('ZSCORE', ready, key)
 
-  redis.call('DEL', lease_name(scope, group))
-  local pending = hand_back(keys, group, token)
-  if pending and due == false then redis.call('ZADD', ready, 'NX', '0', key) end
-  if pending or (due and not failure(due)) then redis.call('PUBLISH', ready, key) end
+  give_up(scope, collection, group, key, token)
+  -- A key that has work is in the ready set from when it was published until all of it is settled.
+  if due and not failure(due) then redis.call('PUBLISH', ready, key) end
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_4_release', callback = keyrail_release, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_5_release', callback = keyrail_release, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_4_renew: prolongs many leases in one call.
+-- keyrail_5_renew: prolongs many leases in one call.
 --
 -- Keys:      the leases
 -- Arguments: TTL in ms, then one token a lease
@@ -8,7 +8,8 @@
 local function keyrail_renew(keys, args)
   local answer = {}
   for i = 1, #keys do
-    if redis.pcall('GET', keys[i]) == args[i + 1] then
+    local lease = redis.pcall('GET', keys[i])
+    if type(lease) == 'string' and is_held_by(lease, args[i + 1]) then
       answer[i] = redis.call('PEXPIRE', keys[i], args[1])
     else
       answer[i] = 0
@@ -17,4 +18,4 @@ local function keyrail_renew(keys, args)
   return answer
 end
 
-redis.register_function{ function_name = 'keyrail_4_renew', callback = keyrail_renew, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_5_renew', callback = keyrail_renew, flags = { 'allow-oom' } }

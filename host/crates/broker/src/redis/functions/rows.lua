@@ -1,4 +1,4 @@
--- keyrail_4_rows: partitions as an operator sees them.
+-- keyrail_5_rows: partitions as an operator sees them.
 --
 -- Keys:      none: a look
 -- Arguments: collection, group, number of streams a partition, then of each: key, its streams
@@ -13,18 +13,12 @@ local COUNTED_MAX = 10000
 local function standing(stream, group)
   local mine = group_info(stream, group)
   if not mine then return '', redis.call('XLEN', stream) end
-  local settled = mine['last-delivered-id']
-  local waiting = mine.lag or #redis.call('XRANGE', stream, '(' .. settled, '+', 'COUNT', COUNTED_MAX)
-  if mine.pending > 0 then
-    waiting = waiting + mine.pending
-    local epoch, sequence = id_parts(redis.call('XPENDING', stream, group)[2])
-    settled = sequence > 0 and text(epoch) .. '-' .. text(sequence - 1) or ''
-  end
-  if settled == '0-0' then settled = '' end
-  return settled, waiting
+  local settled = standing_of(stream, group, mine)
+  -- Pending is what hosts were given of a category without partitions.
+  local waiting = mine.lag or #redis.call('XRANGE', stream, '(' .. mine['last-delivered-id'], '+', 'COUNT', COUNTED_MAX)
+  if settled == NOTHING then settled = '' end
+  return settled, waiting + mine.pending
 end
-
-local function is_stream(name) return redis.call('TYPE', name).ok == 'stream' end
 
 local function look(stream, group)
   if not is_stream(stream) then return '', '', 0 end
@@ -49,8 +43,8 @@ local function keyrail_rows(_, args)
     end
     rows[#rows + 1] = {
       last, settled, text(waiting),
-      redis.call('GET', lease_name(scope, group)) or '',
-      redis.call('HGET', owners_name(collection, group), key) or '',
+      token_of(lease_of(scope, group)),
+      token_of(redis.call('HGET', owners_name(collection, group), key) or ''),
       redis.call('HGET', attempts_name(scope, group), 'attempts') or '0',
       redis.call('HGET', halt_name(scope, group), 'record') or '',
       redis.call('HGET', versions_name(collection, group), key) or '',
@@ -59,4 +53,4 @@ local function keyrail_rows(_, args)
   return rows
 end
 
-redis.register_function{ function_name = 'keyrail_4_rows', callback = keyrail_rows, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_5_rows', callback = keyrail_rows, flags = { 'no-writes' } }

@@ -1,13 +1,18 @@
-//! The floor: the smallest fenced sequence an event can cost on Redis, written straight against the server. One function
-//! publishes; one checks the fence, acknowledges, and reads the next entry. Both pipelined, on one connection.
+//! The floor: the smallest fenced sequence that events can cost on Redis, written straight against the server.
+//!
+//! One function publishes; one checks the fence and moves the group on, behind one event or behind a batch; rows are read with
+//! plain commands. All of it pipelined on one connection. No events are handled, and nothing is decided.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use redis::Pipeline;
 use redis::aio::MultiplexedConnection;
 
 /// Calls on their way at once.
 const PIPELINE: usize = 100;
+/// Rows that are read at once.
+const ROWS: usize = 64;
 const GROUP: &str = "floor";
 const TOKEN: &str = "floor:1";
 
@@ -15,10 +20,9 @@ const LIBRARY: &str = r"#!lua name=floor
 redis.register_function('floor_publish', function(keys, args)
   return redis.call('XADD', keys[1], '1-*', 'type', args[1], 'id', args[2], 'data', args[3])
 end)
-redis.register_function('floor_commit_take', function(keys, args)
+redis.register_function('floor_commit', function(keys, args)
   if redis.call('GET', keys[2]) ~= args[2] then return redis.error_reply('FENCED') end
-  if args[3] ~= '' then redis.call('XACK', keys[1], args[1], args[3]) end
-  return redis.call('XREADGROUP', 'GROUP', args[1], args[2], 'COUNT', 1, 'STREAMS', keys[1], '>')
+  return redis.call('XGROUP', 'SETID', keys[1], args[1], args[3])
 end)
 ";
 
@@ -27,15 +31,23 @@ end)
 pub struct Floor {
     /// All publishes.
     pub publish: Duration,
-    /// All commit-and-takes.
-    pub handle: Duration,
+    /// Reading all and committing each event by itself.
+    pub strict: Duration,
+    /// The same with [`ROWS`] events a commit.
+    pub batched: Duration,
+}
+
+fn stream(key: usize) -> String {
+    format!("floor:N{key}")
+}
+
+fn lease(key: usize) -> String {
+    format!("floor:N{key}:lease")
 }
 
 /// Measures it. Its keys are deleted afterwards.
 pub async fn measure(connection: &mut MultiplexedConnection, events: usize, keys: usize) -> Result<Floor> {
     let () = redis::cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(LIBRARY).query_async(connection).await?;
-    let stream = |key: usize| format!("floor:N{key}");
-    let lease = |key: usize| format!("floor:N{key}:lease");
     let start = Instant::now();
     for first in (0..events).step_by(PIPELINE) {
         let mut pipeline = redis::pipe();
@@ -47,40 +59,52 @@ pub async fn measure(connection: &mut MultiplexedConnection, events: usize, keys
         let () = pipeline.query_async(connection).await?;
     }
     let publish = start.elapsed();
-    for key in 0..keys {
-        let () = redis::pipe()
-            .cmd("XGROUP")
-            .arg("CREATE")
-            .arg(stream(key))
-            .arg(GROUP)
-            .arg("0")
-            .ignore()
-            .cmd("SET")
-            .arg(lease(key))
-            .arg(TOKEN)
-            .ignore()
-            .query_async(connection)
-            .await?;
+    for first in (0..keys).step_by(PIPELINE) {
+        let mut pipeline = redis::pipe();
+        for key in first..keys.min(first + PIPELINE) {
+            pipeline.cmd("XGROUP").arg("CREATE").arg(stream(key)).arg(GROUP).arg("0").ignore();
+            pipeline.cmd("SET").arg(lease(key)).arg(TOKEN).ignore();
+        }
+        let () = pipeline.query_async(connection).await?;
     }
+    let strict = handle(connection, events, keys, 1).await?;
+    let batched = handle(connection, events, keys, ROWS).await?;
+    for first in (0..keys).step_by(PIPELINE) {
+        let mut pipeline = redis::pipe();
+        for key in first..keys.min(first + PIPELINE) {
+            pipeline.cmd("DEL").arg(stream(key)).arg(lease(key)).ignore();
+        }
+        let () = pipeline.query_async(connection).await?;
+    }
+    Ok(Floor { publish, strict, batched })
+}
+
+async fn handle(connection: &mut MultiplexedConnection, events: usize, keys: usize, batch: usize) -> Result<Duration> {
     let start = Instant::now();
     let rounds = events.div_ceil(keys);
-    // At most as many calls on their way as there are keys: a key's next event waits for the answer to the last one.
+    // At most as many calls on their way as there are keys: a key's next step waits for the answer to the last one.
     let width = PIPELINE.min(keys);
     for first in (0..keys).step_by(width) {
-        for round in 0..rounds {
+        let keys = first..keys.min(first + width);
+        for from in (0..rounds).step_by(batch) {
+            let to = rounds.min(from + batch) - 1;
             let mut pipeline = redis::pipe();
-            for key in first..keys.min(first + width) {
-                let last = if round == 0 { String::new() } else { format!("1-{}", round - 1) };
-                let call = pipeline.cmd("FCALL").arg("floor_commit_take").arg(2).arg(stream(key)).arg(lease(key));
-                call.arg(GROUP).arg(TOKEN).arg(last);
+            if from % ROWS == 0 {
+                for key in keys.clone() {
+                    read(&mut pipeline, key, from);
+                }
+            }
+            for key in keys.clone() {
+                let call = pipeline.cmd("FCALL").arg("floor_commit").arg(2).arg(stream(key)).arg(lease(key));
+                call.arg(GROUP).arg(TOKEN).arg(format!("1-{to}"));
             }
             let answers: Vec<redis::Value> = pipeline.query_async(connection).await?;
             std::hint::black_box(answers);
         }
     }
-    let handle = start.elapsed();
-    for key in 0..keys {
-        let () = redis::cmd("DEL").arg(stream(key)).arg(lease(key)).query_async(connection).await?;
-    }
-    Ok(Floor { publish, handle })
+    Ok(start.elapsed())
+}
+
+fn read(pipeline: &mut Pipeline, key: usize, from: usize) {
+    pipeline.cmd("XRANGE").arg(stream(key)).arg(format!("1-{from}")).arg("+").arg("COUNT").arg(ROWS);
 }

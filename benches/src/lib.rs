@@ -1,7 +1,10 @@
 //! What the benchmarks share.
 #![allow(clippy::disallowed_methods)]
 
+pub mod bench;
 pub mod floor;
+pub mod forward;
+pub mod report;
 
 use std::path::PathBuf;
 use std::sync::Arc;

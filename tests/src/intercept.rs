@@ -49,16 +49,25 @@ pub enum Fate {
 /// Called before each step.
 pub type Hook = Arc<dyn Fn(Step) -> Fate + Send + Sync>;
 
+/// Called with what was settled.
+pub type Committing = Arc<dyn Fn(&[EntryRef]) + Send + Sync>;
+
 /// See the module.
 pub struct Intercepted {
     inner: Arc<dyn Broker>,
     hook: Hook,
+    committed: Option<Committing>,
 }
 
 impl Intercepted {
     /// In front of this broker.
     pub fn new(inner: Arc<dyn Broker>, hook: Hook) -> Arc<Self> {
-        Arc::new(Self { inner, hook })
+        Arc::new(Self { inner, hook, committed: None })
+    }
+
+    /// In front of this broker, only to hear of commits that were answered.
+    pub fn hearing(inner: Arc<dyn Broker>, committed: Committing) -> Arc<Self> {
+        Arc::new(Self { inner, hook: Arc::new(|_| Fate::Answered), committed: Some(committed) })
     }
 }
 
@@ -126,7 +135,12 @@ impl Log for Intercepted {
     }
     async fn commit(&self, lease: &Lease, commit: Commit) -> Result<Committed, FencedError> {
         let _ = (self.hook)(Step::Commit);
-        self.inner.commit(lease, commit).await
+        let entries = self.committed.as_ref().map(|_| commit.entries.clone());
+        let committed = self.inner.commit(lease, commit).await?;
+        if let (Some(hear), Some(entries)) = (&self.committed, entries) {
+            hear(&entries);
+        }
+        Ok(committed)
     }
     async fn fail(
         &self,

@@ -1,4 +1,6 @@
-//! `cargo xtask bench`: the benchmarks, in release builds.
+//! `cargo xtask bench`: the benchmarks, and the page that shows them.
+
+use std::fs;
 
 use anyhow::Result;
 
@@ -8,8 +10,14 @@ use crate::{debian, guests, process, workspace};
 /// Which of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Only {
-    /// Events/s beside the floor of Redis.
-    EndToEnd,
+    /// Events/s beside the floor of Redis; a chain; several hosts; the embedded broker.
+    Throughput,
+    /// From publishing to settled, under load, and beside busy keys.
+    Latency,
+    /// What idle keys cost, and how soon many go on whose host was killed.
+    Standing,
+    /// Step, wire, and a call of a handler, by themselves.
+    Parts,
     /// How long keys pause when owners change. No rates, so the ordinary build will do.
     Ownership,
     /// How late events are while handlers are replaced.
@@ -20,38 +28,54 @@ pub(crate) enum Only {
     Http,
 }
 
-pub(crate) fn run(only: Option<Only>) -> Result<()> {
+/// Those that need a release build.
+const RELEASED: [(Only, &str); 3] =
+    [(Only::Throughput, "throughput"), (Only::Latency, "latency"), (Only::Standing, "standing")];
+/// Those that compare within themselves.
+const ORDINARY: [(Only, &str); 4] =
+    [(Only::Ownership, "ownership"), (Only::Reload, "reload"), (Only::Languages, "languages"), (Only::Http, "http")];
+
+/// With `write` the tables of `docs/benchmarks.md` are made from what was found; `rest` goes to the one that is named.
+pub(crate) fn run(only: Option<Only>, write: bool, rest: &[String]) -> Result<()> {
     debian::REDIS.ensure("bench")?;
     let guests = guests::build(Choice::default())?;
-    let ordinaries = [
-        (Only::Ownership, "ownership"),
-        (Only::Reload, "reload"),
-        (Only::Languages, "languages"),
-        (Only::Http, "http"),
-    ];
-    for (which, binary) in ordinaries {
-        if only.is_none_or(|only| only == which) {
-            ordinary(binary)?;
+    let found = workspace::target_dir()?.join("bench");
+    // What an earlier run found.
+    let _ = fs::remove_dir_all(&found);
+    let is_wanted = |which: Only| only.is_none_or(|only| only == which);
+    for (which, binary) in RELEASED {
+        if is_wanted(which) {
+            process::step("bench", &format!("building {binary} in release mode (several minutes the first time)"));
+            let mut cargo = workspace::cargo();
+            cargo.args([
+                "run",
+                "--quiet",
+                "--release",
+                "--locked",
+                "--package",
+                "keyrail-benches",
+                "--bin",
+                binary,
+                "--",
+            ]);
+            process::run(cargo.args(rest).env("KEYRAIL_GUESTS", &guests).env("KEYRAIL_BENCH_OUT", &found))?;
         }
     }
-    if only.is_some_and(|only| only != Only::EndToEnd) {
-        return Ok(());
+    if is_wanted(Only::Parts) {
+        let mut cargo = workspace::cargo();
+        cargo.args(["bench", "--quiet", "--locked", "--package", "keyrail-benches", "--bench", "parts"]);
+        process::run(cargo.env("KEYRAIL_GUESTS", &guests))?;
     }
-    process::step("bench", "building in release mode (several minutes the first time)");
-    let mut end_to_end = workspace::cargo();
-    end_to_end.args(["run", "--quiet", "--release", "--locked", "--package", "keyrail-benches", "--bin", "end-to-end"]);
-    process::run(end_to_end.env("KEYRAIL_GUESTS", &guests))?;
-    if only.is_some() {
-        return Ok(());
+    for (which, binary) in ORDINARY {
+        if is_wanted(which) {
+            process::step("bench", &format!("building {binary}, and the hosts that it runs"));
+            workspace::build_programs()?;
+            process::run(&mut workspace::built(binary)?)?;
+        }
     }
-    let mut parts = workspace::cargo();
-    parts.args(["bench", "--quiet", "--locked", "--package", "keyrail-benches", "--bench", "parts"]);
-    process::run(parts.env("KEYRAIL_GUESTS", &guests))
-}
-
-/// Runs one that needs no release build, since it compares within itself.
-fn ordinary(binary: &str) -> Result<()> {
-    process::step("bench", &format!("building {binary}, and the hosts that it runs"));
-    workspace::build_programs()?;
-    process::run(&mut workspace::built(binary)?)
+    if write && found.is_dir() {
+        workspace::build_programs()?;
+        process::run(workspace::built("bench-page")?.arg(&found).arg(workspace::root().join("docs")))?;
+    }
+    Ok(())
 }

@@ -23,6 +23,11 @@ const FILES: [&str; 5] = [
     "deploy/systemd/keyrail.sysusers",
 ];
 
+/// With a target that is named, these are not used for build scripts and macros, which cannot be static. The crate `getrandom`
+/// would look for the kernel's call with `dlsym`, which finds nothing in a static program, and fall back to `/dev/urandom`,
+/// which an empty root has not: so it is told to call it.
+const FLAGS: &str = r#"-C target-feature=+crt-static --cfg getrandom_backend="linux_getrandom""#;
+
 /// Only the program, put where `to` says.
 pub(crate) fn binary(to: &Path) -> Result<()> {
     let built = build()?;
@@ -70,7 +75,6 @@ fn build() -> Result<PathBuf> {
         bail!("releases are built on Linux with glibc, and this is {target}");
     }
     process::step("dist", &format!("building a static keyrail for {target} (many minutes the first time)"));
-    // With a target that is named, these flags are not used for build scripts and macros, which cannot be static.
     let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", target.replace('-', "_").to_uppercase());
     let mut cargo = workspace::cargo();
     cargo.args([
@@ -85,7 +89,7 @@ fn build() -> Result<PathBuf> {
         "--target",
         &target,
     ]);
-    process::run(cargo.env(flags, "-C target-feature=+crt-static").env_remove("RUSTFLAGS"))?;
+    process::run(cargo.env(flags, FLAGS).env_remove("RUSTFLAGS"))?;
     let program = workspace::target_dir()?.join(&target).join(PROFILE).join("keyrail");
     is_static(&program)?;
     Ok(program)

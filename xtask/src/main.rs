@@ -64,6 +64,12 @@ enum Task {
         /// Only these
         #[arg(long, value_enum)]
         only: Option<bench::Only>,
+        /// Make the tables of docs/benchmarks.md from what is found
+        #[arg(long)]
+        write: bool,
+        /// Passed on
+        #[arg(last = true)]
+        rest: Vec<String>,
     },
     /// Let random faults strike three hosts on a real Redis: `--faults N [--laps N] [--seed S] [--file FLIGHTS.jsonl.gz]`
     Chaos {
@@ -103,7 +109,7 @@ fn main() -> ExitCode {
         Task::Test { rest } => test::run(&rest),
         Task::Guests { toolchain } => guests::build(toolchain).map(drop),
         Task::Component { project, output, toolchain } => guests::component(&project, &output, toolchain),
-        Task::Bench { only } => bench::run(only),
+        Task::Bench { only, write, rest } => bench::run(only, write, &rest),
         Task::Chaos { rest } => chaos::run(&rest),
         Task::Book => book::run(),
         Task::Simulate { rest } => simulate::run(&rest),

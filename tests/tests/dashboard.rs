@@ -119,7 +119,8 @@ fn every_action_is_taken_in_a_browser_and_happens() {
         }
         answers.write_all(b"done\n").unwrap();
     }
-    assert!(child.wait().unwrap().success(), "see the lines above");
+    let log = place.host.as_ref().map(Host::log).unwrap_or_default();
+    assert!(child.wait().unwrap().success(), "see the lines above; the host said:\n{log}");
 }
 
 #[test]

@@ -59,14 +59,15 @@ function Nowhere() {
   return html`<${Page} title="There is no such page"><${Empty} title="The link may be of another release."><a href="#/">Go to the overview</a><//><//>`;
 }
 
-/** On another page, its heading is read out and its name is the title. */
+/** On another page, its heading is read out and its name is the title. Who is in a field of that page already stays there. */
 function useArrival(parts) {
   const name = parts.join("/");
   const [first, setFirst] = useState(true);
   useEffect(() => {
     const heading = document.querySelector("#main h1");
     document.title = heading ? `${heading.textContent} – Keyrail` : "Keyrail";
-    if (!first) heading?.focus();
+    const isBusy = document.activeElement?.closest("#main input, #main select, #main textarea, dialog");
+    if (!first && !isBusy) heading?.focus();
     setFirst(false);
     scrollTo(0, 0);
   }, [name]);

@@ -75,6 +75,21 @@ impl Api {
         self.send(self.request(Method::GET, path))
     }
 
+    /// `GET` of what does not end: read until its text is as wanted.
+    pub fn begun(&self, path: &str, is_enough: impl Fn(&str) -> bool) -> Answered {
+        let request = self.request(Method::GET, path);
+        self.runtime.block_on(async {
+            let mut response = request.send().await.unwrap();
+            let mut text = String::new();
+            while !is_enough(&text) {
+                let part = response.chunk().await.unwrap().expect("it ended");
+                text.push_str(std::str::from_utf8(&part).unwrap());
+            }
+            let headers = std::mem::take(response.headers_mut());
+            Answered { status: response.status(), headers, body: Value::String(text) }
+        })
+    }
+
     /// `POST` of JSON.
     pub fn post(&self, path: &str, body: &Value) -> Answered {
         self.send(self.request(Method::POST, path).json(body))

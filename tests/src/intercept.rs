@@ -258,6 +258,9 @@ impl Inspect for Intercepted {
     async fn published(&self, categories: &[CategoryName]) -> Result<Vec<Option<u64>>, Error> {
         self.inner.published(categories).await
     }
+    async fn letters_kept(&self, categories: &[CategoryName]) -> Result<u64, Error> {
+        self.inner.letters_kept(categories).await
+    }
     async fn live_keys(&self, category: &CategoryName) -> Result<u64, Error> {
         self.inner.live_keys(category).await
     }

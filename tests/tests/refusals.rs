@@ -165,3 +165,38 @@ fn configuration_that_is_wrong() {
     config("[engine\n");
     partitions(folder.path()).refused(2, "keyrail.toml");
 }
+
+#[test]
+fn a_file_that_is_not_there_is_named_with_what_to_do() {
+    let folder = TempDir::new().unwrap();
+    let probe = guest("probe");
+    let probe = probe.to_str().unwrap();
+    let cases: [(&[&str], &str); 12] = [
+        (&["publish", "missing"], "give a file of JSON lines, plain or gzip, or - for standard input"),
+        (&["test", probe, "missing"], "give a file of JSON lines"),
+        (&["test", "missing", "-"], "build it first, or correct the path"),
+        (&["test", probe, "-", "--expect", "missing"], "--update writes what comes out there"),
+        (&["test", probe, "-", "--grants", "missing"], "correct its path or its mode"),
+        (&["register", "missing"], "build it first, or correct the path"),
+        (&["deploy", "missing", "--reason", "x"], "build it first, or correct the path"),
+        (&["run", "--handler", "missing"], "build it first, or correct the path"),
+        (&["run", "--handlers", "missing"], "make it, or give another"),
+        (&["replay", "missing", "--with", probe], "keyrail record CATEGORY KEY -o FILE"),
+        (&["--config", "missing", "members"], "correct --config or KEYRAIL_CONFIG, or leave it out"),
+        (&["--host", "http://127.0.0.1:1", "--token-file", "missing", "members"], "name a file that holds the token"),
+    ];
+    for (args, next) in cases {
+        let ran = run_in(folder.path(), args, "");
+        assert!((1..=5).contains(&ran.code), "{args:?}: {ran:#?}");
+        ran.refused(ran.code, "missing");
+        ran.refused(ran.code, next);
+        assert_eq!(ran.err.lines().count(), 1, "{args:?}: {ran:#?}");
+    }
+    for args in [
+        &["new", "a", "--lang", "rust", "--dir", "/proc/a"] as &[&str],
+        &["token", "a", "--role", "read", "--file", "none/tokens.toml"],
+        &["man", "/proc/a"],
+    ] {
+        run_in(folder.path(), args, "").refused(1, "is its folder there and yours");
+    }
+}

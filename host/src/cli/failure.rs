@@ -1,6 +1,7 @@
 //! How commands end: exit codes, and errors as one line with the next step.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use keyrail::access::AccessError;
@@ -46,6 +47,19 @@ pub(crate) struct Refused(pub(crate) String);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Away(pub(crate) String);
+
+/// A file of the command line that cannot be read, and what to do about it.
+pub(crate) fn cannot_read<'a>(path: &'a Path, next: &'a str) -> impl Fn(io::Error) -> anyhow::Error + 'a {
+    move |error| anyhow::anyhow!("cannot read {}: {error}; {next}", path.display())
+}
+
+/// One that cannot be written.
+pub(crate) fn cannot_write(path: &Path) -> impl Fn(io::Error) -> anyhow::Error + '_ {
+    move |error| {
+        let shown = path.display();
+        anyhow::anyhow!("cannot write {shown}: {error}; is its folder there and yours, and has the disk room?")
+    }
+}
 
 /// Prints the error and finds its exit code.
 pub(crate) fn report(error: &anyhow::Error) -> Exit {

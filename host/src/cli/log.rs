@@ -10,8 +10,9 @@ use tracing_subscriber::EnvFilter;
 pub(crate) fn start(config: &LogConfig, host: bool) -> Result<()> {
     let filter = match config.filter.as_str() {
         "auto" if host => "info",
-        // What a host warns of at start would only be repeated by every command.
-        "auto" => "warn,keyrail_broker::redis::checks=error",
+        // What a host warns of at start would only be repeated by every command, and what is wrong with a certificate is in
+        // the command's own message.
+        "auto" => "warn,keyrail_broker::redis::checks=error,rustls_platform_verifier=off",
         filter => filter,
     };
     let filter = EnvFilter::builder().parse(filter)?;

@@ -56,7 +56,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let mut signals = Signals::new()?;
     if let Some(folder) = args.directory.as_ref().filter(|folder| !folder.is_dir()) {
-        return Err(Usage(format!("--handlers {} is not a folder", folder.display())).into());
+        return Err(Usage(format!("--handlers {} is not a folder; make it, or give another", folder.display())).into());
     }
     let started_ms = clock::now_ms();
     let runtime = load::runtime(config)?;

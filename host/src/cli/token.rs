@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use jiff::{SignedDuration, Timestamp};
 use keyrail::api::tokens::{Role, Tokens, entry_text, new_token};
 use keyrail::clock;
 
-use super::failure::{Exit, Usage};
+use super::failure::{Exit, Usage, cannot_read, cannot_write};
 
 /// Only its owner: it says who may do what, though nobody can use what stands in it.
 const MODE: u32 = 0o600;
@@ -53,18 +53,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let before = match std::fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+        Err(error) => return Err(cannot_read(&file, "give a file of tokens, or a new one")(error)),
     };
     let gap = if before.is_empty() || before.ends_with("\n\n") { "" } else { "\n" };
     // Nothing is written that a host would refuse.
     check(&format!("{before}{gap}{entry}")).with_context(|| format!("{} stays as it is", file.display()))?;
-    let mut opened = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(MODE)
-        .open(&file)
-        .with_context(|| format!("cannot write {}", file.display()))?;
-    write!(opened, "{gap}{entry}").with_context(|| format!("cannot write {}", file.display()))?;
+    let mut opened =
+        OpenOptions::new().create(true).append(true).mode(MODE).open(&file).map_err(cannot_write(&file))?;
+    write!(opened, "{gap}{entry}").map_err(cannot_write(&file))?;
     eprintln!("{} is in {}; the token, shown this once:", name, file.display());
     writeln!(io::stdout(), "{token}")?;
     Ok(Exit::Done)

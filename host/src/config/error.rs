@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the configuration {}: {error}", .path.display())]
+    #[error("cannot read the configuration {}: {error}; correct --config or KEYRAIL_CONFIG, or leave it out", .path.display())]
     Unreadable {
         /// Which file.
         path: PathBuf,

@@ -120,8 +120,12 @@ impl ClientConfig {
         if self.token_file.is_empty() {
             return Ok(self.token.clone());
         }
-        let text = std::fs::read_to_string(&self.token_file)
-            .map_err(|error| format!("client.token_file {}: {error}", self.token_file))?;
+        let text = std::fs::read_to_string(&self.token_file).map_err(|error| {
+            format!(
+                "client.token_file {}: {error}; name a file that holds the token, or set KEYRAIL_TOKEN",
+                self.token_file
+            )
+        })?;
         Ok(Some(Token::new(&text)))
     }
 

@@ -17,7 +17,12 @@ pub fn read(component: &Path, named: Option<&Path>) -> Result<(String, Manifest)
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => String::new(),
-        Err(error) => return Err(format!("the manifest {} cannot be read: {error}", path.display())),
+        Err(error) => {
+            return Err(format!(
+                "the manifest {} cannot be read: {error}; correct its path or its mode",
+                path.display()
+            ));
+        }
     };
     match Manifest::parse(&text) {
         Ok(manifest) => Ok((text, manifest)),

@@ -240,6 +240,9 @@ impl Inspect for FakeBroker {
     async fn published(&self, categories: &[CategoryName]) -> Result<Vec<Option<u64>>, Error> {
         Ok(vec![None; categories.len()])
     }
+    async fn letters_kept(&self, _: &[CategoryName]) -> Result<u64, Error> {
+        Ok(self.letters_laid_down())
+    }
     async fn live_keys(&self, _: &CategoryName) -> Result<u64, Error> {
         Ok(0)
     }

@@ -42,6 +42,9 @@ pub struct Overview {
     pub outbox: OutboxOverview,
     /// Partitions that stand still.
     pub halted: u64,
+    /// Events that were set aside and are kept. Where very many keys hold some, at least so many.
+    #[serde(default)]
+    pub dead_letters: u64,
     /// The busiest keys of all hosts, the busiest first; few.
     #[serde(default)]
     pub hot_keys: Vec<HotKey>,
@@ -169,6 +172,7 @@ impl Service {
             futures::stream::iter(looks).buffered(SOURCES_AT_ONCE).try_collect().await?;
         let names: Vec<CategoryName> = catalog.categories.keys().cloned().collect();
         let published = self.broker.published(&names).await?;
+        let dead_letters = self.broker.letters_kept(&names).await?;
         let now_ms = self.broker.read_streams(&[], 1).await?.at_ms;
         let mut categories = Vec::with_capacity(names.len());
         for (category, published) in names.into_iter().zip(published) {
@@ -190,6 +194,7 @@ impl Service {
             categories,
             outbox: OutboxOverview { records: outbox, abandoned },
             halted: lags.iter().map(|(_, lag)| lag.halted).sum(),
+            dead_letters,
             hot_keys,
         })
     }

@@ -81,6 +81,8 @@ export async function a_head_is_set_aside_redriven_and_purged({ dashboard, api }
   };
   const first = await setAside(await api.head("aside-me"));
   assert.equal(first.reason, "wait for the fix");
+  await dashboard.at("#/");
+  await dashboard.says("Set aside, and kept.");
   await dashboard.at("#/dead-letters?category=probe&key=aside-me");
   await dashboard.says("wait for the fix");
   await dashboard.isSound("dead letters");

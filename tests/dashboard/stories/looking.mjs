@@ -108,6 +108,26 @@ export async function state_and_waiting_entries_are_read({ dashboard, api }) {
   await dashboard.isSound("a key with its state");
 }
 
+/** In the page: goes to the keys, and presses / when their search is drawn. Where the focus is then, and a while later. */
+function pressSlashAsSoonAsItCan() {
+  return new Promise((resolve) => {
+    const watcher = new MutationObserver(() => {
+      if (!document.querySelector("[data-search=page]")) return;
+      watcher.disconnect();
+      document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true }));
+      const had = document.activeElement.tagName;
+      // The title is set where the focus is moved.
+      const timer = setInterval(() => {
+        if (!document.title.startsWith("Keys")) return;
+        clearInterval(timer);
+        resolve({ had, has: document.activeElement.tagName });
+      }, 10);
+    });
+    watcher.observe(document.body, { childList: true, subtree: true });
+    location.hash = "#/keys";
+  });
+}
+
 export async function the_keyboard_is_enough({ dashboard, api }) {
   const { keyboard } = dashboard.page;
   await dashboard.at("#/");
@@ -121,6 +141,9 @@ export async function the_keyboard_is_enough({ dashboard, api }) {
   await keyboard.press("h");
   await dashboard.says("until you decide");
   await until("the heading has the focus", () => dashboard.page.evaluate(() => document.activeElement.tagName === "H1"));
+  // Who presses / as soon as the field is there keeps it: the heading of a new page does not take the focus away.
+  const { had, has } = await dashboard.page.evaluate(pressSlashAsSoonAsItCan);
+  assert.deepEqual([had, has], ["INPUT", "INPUT"], "the focus left the search");
   // A dialog keeps the focus, and gives it back.
   await dashboard.at("#/key/probe/retry-me");
   await dashboard.says("Retry…");

@@ -91,6 +91,7 @@ macro_rules! contract_tests {
                 ids_are_remembered_for_each_category_alone
                 an_old_key_field_is_stale
                 the_first_refusal_ends_the_batch
+                data_that_is_no_object_is_refused
             }
             ownership {
                 a_held_partition_names_its_holder

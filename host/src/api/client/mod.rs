@@ -1,11 +1,11 @@
 //! Talking to a host, on its socket or over TCP.
 
+mod broken;
 mod deploy;
 mod live;
 mod operate;
 mod publish;
 
-use std::error::Error as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs};
@@ -79,7 +79,12 @@ impl Client {
             http = http.default_headers(HeaderMap::from_iter([(AUTHORIZATION, value)]));
         }
         if let Some(file) = client.ca_file() {
-            let wrong = |why: String| AccessError::Usage(format!("client.ca_file {}: {why}", file.display()));
+            let wrong = |why: String| {
+                AccessError::Usage(format!(
+                    "client.ca_file {}: {why}; name a file of certificates in PEM",
+                    file.display()
+                ))
+            };
             let pem = fs::read(file).map_err(|error| wrong(error.to_string()))?;
             let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| wrong(error.to_string()))?;
             http = http.tls_certs_only(certificates);
@@ -196,40 +201,8 @@ impl Client {
         })
     }
 
-    fn broken(&self, error: &reqwest::Error) -> AccessError {
-        let host = &self.host;
-        let cause = innermost(error);
-        if error.is_connect() {
-            return AccessError::Unavailable(match host {
-                Place::Socket(_) => format!("no host answers {host}; start it with keyrail run"),
-                Place::Url(_) if cause.contains("certificate") => format!(
-                    "the certificate of the host {host} is not trusted: {cause}; name its authority in client.ca_file"
-                ),
-                Place::Url(_) => {
-                    format!("no host answers {host}: {cause}; is it running, and is this its http.listen?")
-                }
-            });
-        }
-        if error.is_timeout() {
-            return AccessError::Unavailable(format!(
-                "the host {host} does not answer; look at its log, or raise api.answer_timeout_ms"
-            ));
-        }
-        AccessError::Unavailable(format!("the connection to the host {host} broke off: {cause}"))
-    }
-
     fn unreadable(&self, why: &str) -> AccessError {
         let host = &self.host;
         AccessError::Failed(format!("the answer of the host {host} cannot be read: {why}; is it another release?"))
     }
-}
-
-fn innermost(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = inner.to_string();
-        cause = inner.source();
-    }
-    text
 }

@@ -9,8 +9,6 @@ use std::time::Duration;
 use aide::NoApi;
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
-use aide::openapi::{MediaType, ReferenceOr, Response as Described, StatusCode as Code};
-use aide::transform::TransformOperation;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -22,9 +20,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::super::wire::ErrorKind;
+use super::openapi::answers;
 use super::{Api, Failed};
 use crate::service::{Following, Live, Service, Tailed};
 
+/// The media type of server-sent events.
+const EVENTS: &str = "text/event-stream";
 /// How often it is looked whether anything changed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a silent connection says that it is there.
@@ -76,8 +77,9 @@ pub(super) fn routes() -> ApiRouter<Arc<Api>> {
         .api_route(
             "/v1/live",
             get_with(live, |operation| {
-                streaming(
+                answers(
                     operation.summary("What a dashboard shows, as it changes: server-sent events"),
+                    EVENTS,
                     "`overview`: as `/v1/overview`, at most once a second; `halted`: the first page of `/v1/halted`. Each \
                      comes at the start, and when it has changed.",
                 )
@@ -86,24 +88,14 @@ pub(super) fn routes() -> ApiRouter<Arc<Api>> {
         .api_route(
             "/v1/tail",
             get_with(tail, |operation| {
-                streaming(
+                answers(
                     operation.summary("Events as they are published: server-sent events"),
+                    EVENTS,
                     "`entry`: an event; `missed`: `{\"count\"}` of events that were handled and dropped before they could be \
                      read, or came too fast.",
                 )
             }),
         )
-}
-
-/// Says what a stream of events holds.
-fn streaming<'t>(operation: TransformOperation<'t>, events: &str) -> TransformOperation<'t> {
-    let mut operation = operation;
-    let content = [("text/event-stream".to_string(), MediaType::default())];
-    let answer =
-        Described { description: events.into(), content: content.into_iter().collect(), ..Described::default() };
-    let responses = operation.inner_mut().responses.get_or_insert_default();
-    responses.responses.insert(Code::Code(200), ReferenceOr::Item(answer));
-    operation
 }
 
 type Answer<S> = Result<NoApi<Sse<S>>, Failed>;

@@ -257,6 +257,7 @@ impl Api {
 /// All routes, each under the role that it needs. With a gate, bodies of requests are bounded by it; on the socket, whose one
 /// user is its owner, only by their sizes.
 fn router(api: Arc<Api>, config: &Config, gate: Option<Arc<Gate>>) -> Router {
+    openapi::begin();
     let held = |router: ApiRouter<Arc<Api>>| match &gate {
         Some(gate) => router.route_layer(middleware::from_fn_with_state(gate.clone(), gate::hold_body)),
         None => router,

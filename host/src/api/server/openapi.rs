@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use aide::axum::ApiRouter;
 use aide::generate::in_context;
-use aide::openapi::{Info, MediaType, OpenApi, ReferenceOr, RequestBody, SchemaObject, SecurityScheme};
+use aide::openapi::{
+    Info, MediaType, OpenApi, ReferenceOr, RequestBody, Response as Described, SchemaObject, SecurityScheme, StatusCode,
+};
 use aide::transform::TransformOperation;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::{Json, Router, routing};
+use schemars::generate::SchemaSettings;
 use schemars::{Schema, json_schema};
 
 use super::super::tokens::Role;
@@ -21,6 +24,14 @@ const DESCRIPTION: &str = "What applications and operators may ask of a host.\n\
 Where a host asks for tokens, send one as `Authorization: Bearer TOKEN`; each operation says which role it needs. A failed \
 request is answered with `{\"error\": …, \"kind\": …}`; 429 and 503 carry `Retry-After`. Listings come in pages: ask again with \
 `cursor` set to `next`, until it is null.";
+
+/// Comes before the first route that is described: what describes them makes JSON Schema of draft 7 by itself, and OpenAPI 3.1
+/// takes that of 2020-12 only. It belongs to the thread, and is the same each time.
+pub(super) fn begin() {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = "/components/schemas".into());
+    in_context(|ctx| ctx.schema = settings.into_generator());
+}
 
 /// Writes down that these routes need a token with the role.
 pub(super) fn of_role(role: Role, routes: ApiRouter<Arc<Api>>) -> ApiRouter<Arc<Api>> {
@@ -39,6 +50,19 @@ pub(super) fn of_role(role: Role, routes: ApiRouter<Arc<Api>>) -> ApiRouter<Arc<
 /// What an operation is, in the document.
 pub(super) fn is(summary: &str) -> impl FnOnce(TransformOperation<'_>) -> TransformOperation<'_> {
     move |operation| operation.summary(summary)
+}
+
+/// What an operation answers that is no JSON.
+pub(super) fn answers<'t>(
+    mut operation: TransformOperation<'t>,
+    media: &str,
+    description: &str,
+) -> TransformOperation<'t> {
+    let content = [(media.to_string(), MediaType::default())].into_iter().collect();
+    let answer = Described { description: description.into(), content, ..Described::default() };
+    let responses = operation.inner_mut().responses.get_or_insert_default();
+    responses.responses.insert(StatusCode::Code(200), ReferenceOr::Item(answer));
+    operation
 }
 
 /// Publishing takes several forms, so its body is described by hand.

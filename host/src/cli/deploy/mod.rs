@@ -21,7 +21,7 @@ use serde::Serialize;
 pub(crate) use change::{Promote, Rollback, Undeploy, promote, rollback, undeploy};
 pub(crate) use handlers::{Args as HandlersArgs, run as handlers};
 
-use super::failure::{Exit, Refused, one_line, printed};
+use super::failure::{Exit, Refused, cannot_read, one_line, printed};
 use super::{by, load, text};
 use progress::Progress;
 
@@ -79,7 +79,8 @@ pub(crate) async fn run(args: Args, config: &Config) -> Result<Exit> {
     let canary = canary::selection(&args.canary)?;
     let runtime = load::runtime(config)?;
     let (module, manifest) = load::with_grants(&runtime, &args.file, args.grants.as_deref()).await?;
-    let bytes = tokio::fs::read(&args.file).await.with_context(|| format!("cannot read {}", args.file.display()))?;
+    let bytes =
+        tokio::fs::read(&args.file).await.map_err(cannot_read(&args.file, "build it first, or correct the path"))?;
     let info = ModuleInfo {
         content_hash: module.content_hash().into(),
         size_bytes: bytes.len() as u64,

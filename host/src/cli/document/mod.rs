@@ -9,9 +9,9 @@ mod settings;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::failure::Exit;
+use super::failure::{Exit, cannot_write};
 
 /// Write the manual pages of all commands, one file each, or print one Markdown page of them
 #[derive(clap::Args)]
@@ -34,9 +34,8 @@ pub(crate) fn man(args: &Man, command: clap::Command) -> Result<Exit> {
 }
 
 fn pages(folder: &Path, command: clap::Command) -> Result<()> {
-    let cannot = || format!("cannot write manual pages to {}", folder.display());
-    std::fs::create_dir_all(folder).with_context(cannot)?;
-    clap_mangen::generate_to(command, folder).with_context(cannot)
+    std::fs::create_dir_all(folder).map_err(cannot_write(folder))?;
+    clap_mangen::generate_to(command, folder).map_err(cannot_write(folder))
 }
 
 /// The page of all settings.

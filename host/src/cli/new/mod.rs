@@ -5,10 +5,10 @@ mod scaffold;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use keyrail_ordering::GroupName;
 
-use super::failure::{Exit, Usage, printed};
+use super::failure::{Exit, Usage, cannot_read, printed};
 use super::text;
 
 /// Begin a handler: a project with an example, a test, and the SDK
@@ -67,12 +67,11 @@ impl Language {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     check_name(&args.name)?;
     let folder = args.dir.unwrap_or_else(|| PathBuf::from(&args.name));
-    let cannot = || format!("cannot use {}", folder.display());
     if folder.exists() {
         if !folder.is_dir() {
             return Err(Usage(format!("{} is a file; give another --dir", folder.display())).into());
         }
-        if folder.read_dir().with_context(cannot)?.next().is_some() {
+        if folder.read_dir().map_err(cannot_read(&folder, "give another --dir"))?.next().is_some() {
             return Err(Usage(format!("{} is not empty; give another --dir", folder.display())).into());
         }
     }

@@ -7,9 +7,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::super::failure::Refused;
+use super::super::failure::{Refused, cannot_write};
 use super::Language;
 
 include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));
@@ -58,13 +58,13 @@ fn filled(text: &str, name: &str) -> String {
 pub(super) fn write(folder: &Path, files: &[File]) -> Result<()> {
     for File { path, content } in files {
         let path = folder.join(path);
-        let cannot = || format!("cannot write {}", path.display());
+        let cannot = cannot_write(&path);
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).with_context(cannot)?;
+            fs::create_dir_all(parent).map_err(&cannot)?;
         }
-        fs::write(&path, content).with_context(cannot)?;
+        fs::write(&path, content).map_err(&cannot)?;
         if path.extension().is_some_and(|extension| extension == "sh") {
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).with_context(cannot)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(&cannot)?;
         }
     }
     Ok(())

@@ -4,10 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use keyrail::service::{LineText, RawLine};
 
-use super::super::failure::Usage;
+use super::super::failure::{Usage, cannot_write};
 
 pub(super) struct Aside {
     path: PathBuf,
@@ -26,7 +26,7 @@ impl Aside {
             .into());
         }
         let file = OpenOptions::new().create(true).append(true).open(&path);
-        let file = file.with_context(|| format!("cannot write bad lines to {}", path.display()))?;
+        let file = file.map_err(cannot_write(&path))?;
         Ok(Self { path, file: BufWriter::new(file), lines: 0 })
     }
 
@@ -34,14 +34,14 @@ impl Aside {
     pub(super) fn add(&mut self, line: &RawLine) -> Result<()> {
         let LineText::Whole(text) = &line.text else { return Ok(()) };
         let written = self.file.write_all(text).and_then(|()| self.file.write_all(b"\n"));
-        written.with_context(|| format!("cannot write a bad line to {}", self.path.display()))?;
+        written.map_err(cannot_write(&self.path))?;
         self.lines += 1;
         Ok(())
     }
 
     /// Makes sure that everything is in the file, and removes it if that is nothing.
     pub(super) fn finish(mut self) -> Result<()> {
-        self.file.flush().with_context(|| format!("cannot write bad lines to {}", self.path.display()))?;
+        self.file.flush().map_err(cannot_write(&self.path))?;
         if self.lines == 0 {
             let _ = fs::remove_file(&self.path);
         }

@@ -16,11 +16,13 @@ use flate2::bufread::MultiGzDecoder;
 use keyrail::service::{LineSplitter, RawLine};
 use tokio::sync::{mpsc, oneshot};
 
-use super::super::failure::Refused;
+use super::super::failure::{Refused, cannot_read};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 64 << 10;
+/// What to do about a file that cannot be read.
+const GIVE: &str = "give a file of JSON lines, plain or gzip, or - for standard input";
 /// Chunks that wait for the publisher.
 const CHUNKS_MAX: usize = 4;
 
@@ -70,9 +72,9 @@ impl Source {
     /// Refuses a file that cannot be what it seems, before anything else is done.
     pub(crate) fn check(&self) -> Result<()> {
         let Self::File(path) = self else { return Ok(()) };
-        let cannot = || format!("cannot read {}", path.display());
-        let mut file = File::open(path).with_context(cannot)?;
-        let metadata = file.metadata().with_context(cannot)?;
+        let cannot = cannot_read(path, GIVE);
+        let mut file = File::open(path).map_err(&cannot)?;
+        let metadata = file.metadata().map_err(&cannot)?;
         if metadata.is_dir() {
             return Err(Refused(format!("{} is a folder; give a file of JSON lines", path.display())).into());
         }
@@ -80,7 +82,7 @@ impl Source {
         let named_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
         if metadata.is_file() && named_gzip {
             let mut begin = vec![];
-            Read::by_ref(&mut file).take(GZIP_MAGIC.len() as u64).read_to_end(&mut begin).with_context(cannot)?;
+            Read::by_ref(&mut file).take(GZIP_MAGIC.len() as u64).read_to_end(&mut begin).map_err(&cannot)?;
             if begin != GZIP_MAGIC {
                 let what = if begin.is_empty() { "it is empty" } else { "its first bytes are not those of gzip" };
                 let path = path.display();
@@ -99,7 +101,7 @@ impl Source {
         let (reader, bytes_total): (Box<dyn Read + Send>, _) = match self {
             Self::Stdin => (Box::new(io::stdin()), None),
             Self::File(path) => {
-                let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+                let file = File::open(path).map_err(cannot_read(path, GIVE))?;
                 let size = file.metadata().ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len());
                 (Box::new(file), size)
             }

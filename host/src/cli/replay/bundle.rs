@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use keyrail::service::{RecordedEntry, Recording, Value};
 use keyrail::trial::HttpCall;
 use keyrail_ordering::{CategoryEntry, CategoryName, GroupName, KeyRules, Scope};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::super::failure::{Refused, one_line};
+use super::super::failure::{Refused, cannot_read, one_line};
 use super::super::test;
 use super::calls::{self, CallLine};
 
@@ -120,7 +120,8 @@ impl Bundle {
     }
 
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = fs::read_to_string(path)
+            .map_err(cannot_read(path, "keyrail record CATEGORY KEY -o FILE writes a bundle"))?;
         Ok(parse(&text).map_err(|why| Refused(format!("{} {why}", path.display())))?)
     }
 }

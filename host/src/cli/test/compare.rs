@@ -8,10 +8,10 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
 
-use super::super::failure::{Exit, Refused, one_line, printed};
+use super::super::failure::{Exit, Refused, cannot_read, one_line, printed};
 use super::super::numbers::count;
 
 /// The member that says what a line is about.
@@ -47,8 +47,7 @@ enum Difference {
 impl Expectation {
     /// Reads it; lines that begin with `//` are comments.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}; --update writes what comes out there", path.display()))?;
+        let text = fs::read_to_string(path).map_err(cannot_read(path, "--update writes what comes out there"))?;
         Ok(Self { path: path.into(), lines: parse(&text).map_err(|why| Refused(format!("{} {why}", path.display())))? })
     }
 

@@ -17,7 +17,7 @@ use keyrail::trial::{Ending, Happened, Record, Rehearsal, RehearsalError, State}
 use keyrail_ordering::PartitionId;
 use keyrail_runtime::Module;
 
-use super::failure::{Exit, Refused, Usage, one_line, printed};
+use super::failure::{Exit, Refused, Usage, cannot_write, one_line, printed};
 use super::load;
 use super::publish::input::Source;
 
@@ -166,7 +166,6 @@ pub(crate) fn print_lines(lines: &[String]) -> Result<()> {
 
 /// Writes a file of lines, whole or not at all.
 pub(crate) fn write_lines(path: &Path, lines: &[String]) -> Result<()> {
-    let cannot = || format!("cannot write {}", path.display());
     if path.is_dir() {
         return Err(Usage(format!("{} is a folder; give a file", path.display())).into());
     }
@@ -174,8 +173,8 @@ pub(crate) fn write_lines(path: &Path, lines: &[String]) -> Result<()> {
     text.push('\n');
     let mut partial = path.as_os_str().to_owned();
     partial.push(format!(".{}.partial", std::process::id()));
-    fs::write(&partial, text).with_context(cannot)?;
-    fs::rename(&partial, path).with_context(cannot)?;
+    fs::write(&partial, text).map_err(cannot_write(path))?;
+    fs::rename(&partial, path).map_err(cannot_write(path))?;
     eprintln!("wrote {} ({})", path.display(), super::numbers::count(lines.len() as u64, "line"));
     Ok(())
 }

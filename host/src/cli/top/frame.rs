@@ -130,6 +130,10 @@ pub(super) fn draw(frame: &mut Frame, look: &Look, before: Option<&Look>, view: 
 fn draw_title(frame: &mut Frame, area: Rect, look: &Look) {
     let overview = &look.overview;
     let time = overview.at.split_once('T').map_or("", |(_, time)| time.get(..8).unwrap_or(time));
+    let aside = match overview.dead_letters {
+        0 => String::new(),
+        some => format!(", {} set aside", grouped(some)),
+    };
     let abandoned = match overview.outbox.abandoned {
         0 => String::new(),
         some => format!(", {} abandoned", grouped(some)),
@@ -139,7 +143,7 @@ fn draw_title(frame: &mut Frame, area: Rect, look: &Look) {
         format!("  hottest {category}{} {} %", hot.key, hot.share.percent())
     });
     let said = format!(
-        " keyrail {}  {}  {time} UTC  {} halted, {} in the outbox{abandoned}{}",
+        " keyrail {}  {}  {time} UTC  {} halted{aside}, {} in the outbox{abandoned}{}",
         overview.release,
         overview.broker,
         grouped(overview.halted),
@@ -322,7 +326,7 @@ mod tests {
         let shown = text_of(80, 24, |frame| draw(frame, &now, Some(&before), &view)).unwrap();
         let lines: Vec<_> = shown.lines().collect();
         assert_eq!(lines.len(), 24, "{shown}");
-        assert!(lines[0].contains("redis://10.0.0.5:6379/0") && lines[0].contains("1 halted"), "{shown}");
+        assert!(lines[0].contains("redis://10.0.0.5:6379/0") && lines[0].contains("1 halted, 2 set aside"), "{shown}");
         let line = |with: &str| *lines.iter().find(|line| line.contains(with)).unwrap_or_else(|| panic!("{shown}"));
         let row = line("100,000");
         for part in ["order", "12", "~5,000", "65s", "250", "3.0"] {

@@ -80,7 +80,7 @@ pub(super) mod tests {
 
     pub(crate) fn look(at: &str, published: u64, settled: u64) -> Look {
         let overview = json!({
-            "at": at, "broker": "redis://10.0.0.5:6379/0", "release": "0.1.0", "halted": 1,
+            "at": at, "broker": "redis://10.0.0.5:6379/0", "release": "0.1.0", "halted": 1, "dead_letters": 2,
             "hosts": [{
                 "owner": "host-1", "groups": ["billing"], "capacity": 256, "owned": 17, "running": 3,
                 "settled": settled, "release": "0.1.0", "leaving": false, "held": []

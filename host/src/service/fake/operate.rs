@@ -33,6 +33,11 @@ impl FakeBroker {
         self.inner().desk.letters.push(letter);
     }
 
+    /// How many dead letters there are.
+    pub(in crate::service) fn letters_laid_down(&self) -> u64 {
+        self.inner().desk.letters.len() as u64
+    }
+
     pub(crate) fn lay_member(&self, member: Member) {
         self.inner().desk.members.push(member);
     }

@@ -68,6 +68,11 @@ impl Inspect for FaultyBroker {
         self.truth().store().published(categories).await
     }
 
+    async fn letters_kept(&self, categories: &[CategoryName]) -> Result<u64, Error> {
+        self.link.look("letters_kept").await?;
+        self.truth().store().letters_kept(categories).await
+    }
+
     async fn live_keys(&self, category: &CategoryName) -> Result<u64, Error> {
         self.link.look("live_keys").await?;
         self.truth().store().live_keys(category).await

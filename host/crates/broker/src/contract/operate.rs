@@ -206,6 +206,7 @@ pub async fn a_purged_letter_is_gone_and_its_id_never_comes_again(subject: Subje
         story.act(HeadAction::SetAside, &EntryRef { stream: primary("a"), id: head }).await.unwrap();
         let letter = story.letters(Some("a")).await.remove(0);
         assert_eq!(letter.event_id, id);
+        assert_eq!(story.broker.letters_kept(std::slice::from_ref(&order)).await.unwrap(), 1);
         assert!(!seen.contains(&letter.id), "{} twice", letter.id);
         let one = story.broker.dead_letter(&order, Some(&a), letter.id).await.unwrap();
         assert_eq!(one.as_ref(), Some(&letter));
@@ -217,6 +218,8 @@ pub async fn a_purged_letter_is_gone_and_its_id_never_comes_again(subject: Subje
         seen.push(letter.id);
     }
     assert_eq!(story.letters(None).await, []);
+    assert_eq!(story.broker.letters_kept(&[order]).await.unwrap(), 0);
+    assert_eq!(story.broker.letters_kept(&[]).await.unwrap(), 0);
 }
 
 pub async fn dead_letters_are_paged_oldest_first_within_a_key(subject: Subject) {
@@ -227,6 +230,7 @@ pub async fn dead_letters_are_paged_oldest_first_within_a_key(subject: Subject) 
         }
     }
     let letters = story.letters(None).await;
+    assert_eq!(story.broker.letters_kept(&[category("order"), category("parcel")]).await.unwrap(), 9);
     let mut all = events(&letters);
     for key in ["a", "b", "c"] {
         let of_key: Vec<_> = all.iter().filter(|id| id.starts_with(key)).copied().collect();

@@ -106,3 +106,27 @@ pub async fn the_first_refusal_ends_the_batch(subject: Subject) {
     assert_order(&story.acquire("A", "a").await.entries, &["e1"]);
     assert_eq!(story.backlog().await.ready, 1, "only that of the first event");
 }
+
+pub async fn data_that_is_no_object_is_refused(subject: Subject) {
+    let story = Story::begin(subject).await;
+    let with = |data: &'static str| {
+        let mut publication = publication("a", "e1");
+        publication.event.data = data.into();
+        publication
+    };
+    for data in ["", " ", "7", "null", "[1]", "\"text\"", "{", "}", "}{", "{} x", "x {}"] {
+        match story.publish_one(with(data)).await {
+            Err(PublishError::Refused(why)) => assert!(why.contains("not a JSON object"), "{data:?}: {why}"),
+            other => panic!("{data:?}: {other:?}"),
+        }
+    }
+    assert_eq!(story.backlog().await.ready, 0, "nothing was written");
+    for data in ["{}", " \r\n\t{ }\n "] {
+        story.publish_one(with(data)).await.unwrap();
+    }
+    let entries = story.acquire("A", "a").await.entries;
+    assert_eq!(
+        entries.iter().map(|entry| &event_of(entry).data[..]).collect::<Vec<_>>(),
+        [&b"{}"[..], b" \r\n\t{ }\n "]
+    );
+}

@@ -6,7 +6,8 @@ use keyrail_ordering::{CategoryName, EntryId, Key, PartitionId, StreamId};
 use redb::{ReadableDatabase, ReadableTableMetadata};
 
 use super::records::{
-    counters, deliveries, entries, halts, outbox, parse_key, partition_key, ready, source_key, state, storage, streams,
+    counters, dead, deliveries, entries, halts, outbox, parse_key, partition_key, ready, source_key, state, storage,
+    streams,
 };
 use super::shared_log::stream_of;
 use super::{EmbeddedBroker, Shared, find, lag};
@@ -76,6 +77,11 @@ impl Inspect for EmbeddedBroker {
         let count =
             |category: &CategoryName| Ok(counts.get(category.as_str()).map_err(storage)?.map(|row| row.value()));
         categories.iter().map(count).collect()
+    }
+
+    async fn letters_kept(&self, _: &[CategoryName]) -> Result<u64, Error> {
+        let txn = self.shared.database.begin_read().map_err(storage)?;
+        txn.open_table(dead::TABLE).map_err(storage)?.len().map_err(storage)
     }
 
     async fn live_keys(&self, category: &CategoryName) -> Result<u64, Error> {

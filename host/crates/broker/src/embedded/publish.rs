@@ -119,7 +119,18 @@ fn check(batch: &Batch<'_, '_>, event: &Event, key_field: Option<&str>, lane: La
         let bytes = event.id.len();
         return refused(format!("its id has {bytes} bytes; 1 to {EVENT_ID_MAX_BYTES} are allowed"));
     }
+    if !can_be_an_object(&event.data) {
+        return refused("the data is not a JSON object: it must begin with `{` and end with `}`".into());
+    }
     Ok(())
+}
+
+/// As much of it as every broker looks at: reading all of it is what hosts do, before they publish and before they call.
+fn can_be_an_object(data: &[u8]) -> bool {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let first = data.iter().find(|byte| !is_blank(byte));
+    let last = data.iter().rfind(|byte| !is_blank(byte));
+    (first, last) == (Some(&b'{'), Some(&b'}'))
 }
 
 /// Rings for a source that has no keys, once a batch.

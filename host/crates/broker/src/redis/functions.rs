@@ -19,7 +19,7 @@ const OWN: &str = library!("keyrail_5":
 const PUBLISH: &str = library!("keyrail_publish": "names" "common" "publish_one" "publish");
 
 /// As in `publish.lua`.
-const PUBLISH_VERSION: i64 = 3;
+const PUBLISH_VERSION: i64 = 4;
 
 /// A call of a function: names first, then arguments.
 pub(super) struct Call(Cmd);

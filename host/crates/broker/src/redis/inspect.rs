@@ -153,6 +153,10 @@ impl Inspect for RedisBroker {
         counts.map(|count| if count == Value::Nil { Ok(None) } else { answer::number(&count).map(Some) }).collect()
     }
 
+    async fn letters_kept(&self, categories: &[CategoryName]) -> Result<u64, Error> {
+        self.count_letters(categories).await
+    }
+
     async fn live_keys(&self, category: &CategoryName) -> Result<u64, Error> {
         answer::number(&self.connection.call(redis::cmd("HLEN").arg(keyspace::index(category))).await?)
     }

@@ -18,6 +18,9 @@ use crate::{By, DeadLetter, Error, OperateError, REDRIVEN_FOR, Rows};
 const SEQUENCE_BITS: u32 = 40;
 const SEQUENCE_PART: u64 = (1 << SEQUENCE_BITS) - 1;
 
+/// Keys of a category whose letters are counted.
+const COUNTED_KEYS_MAX: usize = 64;
+
 impl RedisBroker {
     pub(super) async fn letters(
         &self,
@@ -48,6 +51,40 @@ impl RedisBroker {
             }
         }
         Ok((letters, next))
+    }
+
+    /// Letters of these categories: those of each one's first keys are counted, and of the rest one a key.
+    pub(super) async fn count_letters(&self, categories: &[CategoryName]) -> Result<u64, Error> {
+        if categories.is_empty() {
+            return Ok(0);
+        }
+        let mut listed = redis::pipe();
+        for category in categories {
+            let keys = keyspace::dlqs(category);
+            listed.cmd("ZCARD").arg(&keys).cmd("ZRANGE").arg(&keys).arg(0).arg(COUNTED_KEYS_MAX - 1);
+        }
+        let mut answers = self.connection.call_all(&listed, categories.len() * 2).await?.into_iter();
+        let (mut letters, mut lengths, rules) = (0, vec![], self.rules());
+        for category in categories {
+            let (Some(keys), Some(first)) = (answers.next(), answers.next()) else { break };
+            let mut first = Answer::of(first)?;
+            letters += answer::number(&keys)?.saturating_sub(first.len() as u64);
+            while !first.is_empty() {
+                let key = first.text()?;
+                lengths.push(keyspace::dlq(category, keyspace::stored_key(&key, &rules).as_ref()));
+            }
+        }
+        if lengths.is_empty() {
+            return Ok(letters);
+        }
+        let mut counts = redis::pipe();
+        for dlq in &lengths {
+            counts.cmd("XLEN").arg(dlq);
+        }
+        for count in self.connection.call_all(&counts, lengths.len()).await? {
+            letters += answer::number(&count)?;
+        }
+        Ok(letters)
     }
 
     pub(super) async fn purge_letter(

@@ -202,6 +202,10 @@ pub trait Inspect: Send + Sync {
     /// None if no event was counted.
     async fn published(&self, categories: &[CategoryName]) -> Result<Vec<Option<u64>>, Error>;
 
+    /// How many events of these categories were set aside and are kept. Where many keys hold some it is at least so many: not every
+    /// key is looked at. A store of one host counts those of all categories.
+    async fn letters_kept(&self, categories: &[CategoryName]) -> Result<u64, Error>;
+
     /// How many streams of keys a category has; a key with a backfill lane has two.
     async fn live_keys(&self, category: &CategoryName) -> Result<u64, Error>;
 }

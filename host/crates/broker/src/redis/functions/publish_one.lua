@@ -8,6 +8,8 @@ local PUBLISHED, DUPLICATE, STALE, UNWRITABLE = 0, 1, 2, 3
 local KEY_MAX, ID_MAX = 256, 256
 -- Ten years: the server refuses larger times, and would do so after the entry is written.
 local WINDOW_MAX = 315360000000
+-- What JSON takes for white space.
+local BLANK = { [32] = true, [9] = true, [10] = true, [13] = true }
 
 -- Why a key cannot be one, or nil. Normalization is the caller's to check; Lua cannot.
 local function key_fault(key, backfill_word)
@@ -18,6 +20,16 @@ local function key_fault(key, backfill_word)
   end
   if string.find(key, '^%s') or string.find(key, '%s$') then return 'the key begins or ends with white space' end
   if key == 'dlq' or key == backfill_word or string.find(key, '^__.*__$') then return 'the key is a reserved word' end
+end
+
+-- Whether the data can be a JSON object: its first byte that is no white space is `{`, its last is `}`. Publishers of their own
+-- make rubbish of other kinds mostly (a text, a list, nothing at all), and that would halt its key later. The rest is not
+-- looked at: `cjson.decode` of every event would cost the server more than all else that is done here, and hosts check what
+-- they publish, and what they read, in full.
+local function is_object(data)
+  local last = #data
+  while BLANK[string.byte(data, last)] do last = last - 1 end
+  return string.byte(data, last) == 125 and string.find(data, '^[ \t\r\n]*{') ~= nil
 end
 
 -- What is registered on a category, read once a call: its key field ('' for none), its backfill word, its groups with
@@ -123,6 +135,9 @@ local function publish_one(event, cache, now)
   end
   if not string.find(event.type, '^%a[%w_.-]*$') or not string.find(event.version, '^%d+$') then
     return UNWRITABLE, 'the type or the version is not one'
+  end
+  if not is_object(event.data) then
+    return UNWRITABLE, 'the data is not a JSON object: it must begin with `{` and end with `}`'
   end
   local stream = category
   local field = key

@@ -147,6 +147,7 @@ impl Discovery {
                 self.start(spec);
             }
             if !self.candidates.is_empty() {
+                self.shared.holdings.drain_resting(self.candidates.len());
                 break;
             }
             let Some(index) = self.sweeps.iter().position(|sweep| sweep.cursor.is_some()) else { break };

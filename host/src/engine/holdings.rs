@@ -28,6 +28,8 @@ pub(super) struct Holding {
     belled: AtomicBool,
     /// To be given up between two events.
     draining: AtomicBool,
+    /// It has run dry, and is kept only in case that more comes.
+    resting: AtomicBool,
     /// Something of the above changed.
     changed: Notify,
     /// The lease is gone, or may be: stop at once.
@@ -100,6 +102,10 @@ impl Holding {
         self.changed.notify_one();
     }
 
+    pub(super) fn set_resting(&self, is_resting: bool) {
+        self.resting.store(is_resting, SeqCst);
+    }
+
     pub(super) fn is_draining(&self) -> bool {
         self.draining.load(SeqCst)
     }
@@ -165,6 +171,15 @@ impl Holdings {
 
     pub(super) fn drain_all(&self) {
         for holding in self.all() {
+            holding.drain();
+        }
+    }
+
+    /// Makes room for so many others: what is kept without having anything to do is given up.
+    pub(super) fn drain_resting(&self, count: usize) {
+        let map = self.lock();
+        let resting = map.values().filter(|holding| holding.resting.load(SeqCst) && !holding.is_draining());
+        for holding in resting.take(count) {
             holding.drain();
         }
     }

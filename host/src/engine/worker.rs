@@ -12,6 +12,7 @@ mod measured;
 mod version;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use keyrail_broker::{Acquired, Error, FencedError};
 use keyrail_ordering::{Effect, EntryRef, HaltRecord, Input, Partition, PartitionId, PartitionSpec, Scope};
@@ -190,13 +191,19 @@ impl Worker {
     }
 
     async fn wait(&mut self, at_ms: u64) -> Input {
+        self.holding.set_resting(self.partition.is_lingering());
+        if self.partition.is_lingering() && self.shared.crowded.load(Relaxed) {
+            self.holding.drain();
+        }
         // A signal since the last step is pending in `changed`, so none is missed.
-        tokio::select! {
+        let input = tokio::select! {
             biased;
             () = self.holding.lost() => Input::Fenced,
             () = self.holding.changed() => Input::Tick,
             () = self.shared.sleep_until(at_ms) => Input::Tick,
-        }
+        };
+        self.holding.set_resting(false);
+        input
     }
 
     async fn halt(&mut self, record: &HaltRecord) -> Input {

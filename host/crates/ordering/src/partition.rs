@@ -141,6 +141,11 @@ impl Partition {
         matches!(self.phase, Phase::Waiting { .. } | Phase::Lingering { .. } | Phase::Recovering { .. })
     }
 
+    /// Whether it has nothing to do, and is kept only in case that more comes.
+    pub fn is_lingering(&self) -> bool {
+        matches!(self.phase, Phase::Lingering { .. })
+    }
+
     /// Takes what happened at `now_ms` and answers with what to do. An input that does not answer the effect under way is
     /// a mistake of the caller's.
     pub fn step(&mut self, now_ms: u64, input: Input) -> Vec<Effect> {

@@ -16,6 +16,9 @@ use crate::Error;
 /// command of its own, since what passes through a function costs the server five times as much.
 pub(super) const READ_INSIDE: usize = 4;
 
+/// Ownerships that are known. One that was lost without a call leaves its own behind; beyond so many all are forgotten.
+const KNOWN_MAX: usize = 100_000;
+
 /// One ownership.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
@@ -89,7 +92,11 @@ impl Readings {
     }
 
     pub(super) fn set(&self, lease: &Lease, reading: Reading) {
-        self.lock().insert(lease.partition.id.clone(), reading);
+        let mut readings = self.lock();
+        if readings.len() >= KNOWN_MAX {
+            readings.clear();
+        }
+        readings.insert(lease.partition.id.clone(), reading);
     }
 
     /// Failures of the head are on record now.

@@ -67,7 +67,7 @@ local function keyrail_acquire(keys, args)
   local token = owner .. ':' .. text(generation)
 
   for i = 1, #keys do
-    if to_make[i] then make_group(keys[i], group, settled[i]) end
+    if to_make[i] then make_group(keys[i], group, settled[i], to_make[i]) end
   end
   local serving = serving_of(previous)
   local pinned = pinned_place(keys, settled, attempts, serving)

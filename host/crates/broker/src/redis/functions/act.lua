@@ -11,7 +11,7 @@
 local function settle_head(stream, group, id)
   if not exists(stream) then return end
   local settled, to_make = standing_of(stream, group, group_info(stream, group))
-  if to_make then make_group(stream, group, settled) end
+  if to_make then make_group(stream, group, settled, to_make) end
   if not id_less(settled, id) then return end
   if not body_of(stream, id) then
     local next = read_after(stream, id, 1)[1]

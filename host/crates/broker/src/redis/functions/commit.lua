@@ -82,28 +82,34 @@ local function keyrail_commit(keys, args)
   if #removals > 0 then call_in_chunks({ 'HDEL', state }, removals, 1) end
   emit_all(args, at, emits)
   if version ~= '' then note_version(collection, group, key, first, version, stream) end
-  redis.call('SET', name, args[7], 'KEEPTTL')
   if args[13] == '1' then redis.call('DEL', attempts_name(scope, group)) end
   if args[12] == '1' then trim(stream, retention_of(keeps)) end
-  if args[14] == '0' then return { OK, 0, 0 } end
+  if args[14] == '0' then
+    redis.call('SET', name, args[7], 'KEEPTTL')
+    return { OK, 0, 0 }
+  end
 
-  -- Reading on.
+  -- Reading on: nothing is in hand.
   local _, settled = parts_of(args[7], token)
-  local from, entries = 0, {}
+  local from, entries, left = 0, {}, false
   if max > 0 then
     from, entries = read_in_turn(keys, settled, 0, collection, group, key, max)
-  elseif read_first(keys, settled, 0, 1) > 0 then
-    -- Nothing is in hand, and it is another's turn to read.
-    serve(scope, collection, group, key, token, 0, settled)
-    return { OK, 1, 0, 0, {} }
+  else
+    left = read_first(keys, settled, 0, 1) > 0
   end
-  if from == 0 then run_dry(keys, collection, group, key, retention_of(keeps)) end
-  if from == 0 and release then
-    give_up(scope, collection, group, key, token)
-    return { OK, 0, 1 }
+  if from == 0 and not left then
+    run_dry(keys, collection, group, key, retention_of(keeps))
+    if release then
+      give_up(scope, collection, group, key, token)
+      return { OK, 0, 1 }
+    end
   end
-  if from ~= place then serve(scope, collection, group, key, token, from, settled) end
-  return { OK, #entries == max and max > 0 and 1 or 0, 0, from, entries }
+  if from == place then
+    redis.call('SET', name, args[7], 'KEEPTTL')
+  else
+    serve(scope, collection, group, key, token, from, settled)
+  end
+  return { OK, (left or (from > 0 and #entries == max)) and 1 or 0, 0, from, entries }
 end
 
 redis.register_function{ function_name = 'keyrail_5_commit', callback = keyrail_commit, flags = { 'allow-oom' } }

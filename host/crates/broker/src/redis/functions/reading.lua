@@ -38,12 +38,12 @@ local function start_of(stream)
   end
 end
 
--- How far a group has settled a stream that is there, from its row, and whether it has to be made first. What a release before
+-- How far a group has settled a stream that is there, from its row, and whether it has to be made first: `new` or `anew`. What a release before
 -- this one left pending is not settled.
 local function standing_of(stream, group, info)
-  if not info or info['last-delivered-id'] == '0-0' then return start_of(stream), true end
-  if info.pending == 0 then return info['last-delivered-id'], false end
-  return id_before(redis.call('XPENDING', stream, group)[2]), true
+  if not info or info['last-delivered-id'] == '0-0' then return start_of(stream), info and 'anew' or 'new' end
+  if info.pending == 0 then return info['last-delivered-id'] end
+  return id_before(redis.call('XPENDING', stream, group)[2]), 'anew'
 end
 
 local function is_stream(name) return redis.call('TYPE', name).ok == 'stream' end
@@ -53,9 +53,9 @@ local function settled_id(stream, group)
   return (standing_of(stream, group, group_info(stream, group)))
 end
 
--- Makes a group that stands at `settled`, anew if it is there.
-local function make_group(stream, group, settled)
-  redis.call('XGROUP', 'DESTROY', stream, group)
+-- Makes a group that stands at `settled`.
+local function make_group(stream, group, settled, how)
+  if how == 'anew' then redis.call('XGROUP', 'DESTROY', stream, group) end
   redis.call('XGROUP', 'CREATE', stream, group, settled)
 end
 

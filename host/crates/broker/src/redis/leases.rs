@@ -49,7 +49,7 @@ impl Leases for RedisBroker {
     async fn release(&self, lease: &Lease) -> Result<(), Error> {
         let names = self.stream_names(&lease.partition);
         let mut call = Self::partition_call("keyrail_5_release", &lease.partition, &names);
-        call.arg(lease.token());
+        call.arg(lease.token()).arg(self.kept());
         self.readings.forget(lease);
         self.call(&call).await?;
         Ok(())

@@ -21,7 +21,21 @@ const ERROR_MAX_BYTES: usize = 4 * 1024;
 impl Log for RedisBroker {
     async fn take(&self, lease: &Lease, max: usize, recover: bool) -> Result<Taken, FencedError> {
         let max = max.clamp(1, READ_MAX);
-        let known = self.readings.take(lease).filter(|_| !recover);
+        let mut known = self.readings.take(lease).filter(|_| !recover);
+        if let Some(reading) = known.take_if(|known| is_first_of_a_key(&lease.partition, known.serving)) {
+            // Whatever follows in the stream of the head comes first, and reading it changes nothing.
+            let after = reading.in_hand().unwrap_or(reading.settled[0]);
+            let mut begin = Self::partition_call("keyrail_5_begin", &lease.partition, &[]);
+            begin.arg(lease.token()).arg(reading.serving);
+            let begun = self.fenced(&begin, None);
+            let (begun, row) = futures::join!(begun, self.row(lease, &reading.names, reading.serving, after, max));
+            let ((entries, more), _) = (row?, begun?);
+            if let Some(last) = entries.last() {
+                self.readings.set(lease, Reading { last: Some(last.at.id), more, ..reading });
+                return Ok(Taken { entries, attempts: None, more });
+            }
+            known = Some(reading);
+        }
         let hand = known.as_ref().and_then(|known| Some((known.serving, known.in_hand()?)));
         let names = known.as_ref().map_or_else(|| self.stream_names(&lease.partition), |known| known.names.clone());
         let mut call = Self::partition_call("keyrail_5_take", &lease.partition, &names);

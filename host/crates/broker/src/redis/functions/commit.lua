@@ -98,14 +98,16 @@ local function keyrail_commit(keys, args)
     left = read_first(keys, settled, 0, 1) > 0
   end
   if from == 0 and not left then
-    run_dry(keys, collection, group, key, retention_of(keeps))
+    redis.pcall('ZREM', ready_name(collection, group), key)
     if release then
+      trim_all(keys, retention_of(keeps))
       give_up(scope, collection, group, key, token)
       return { OK, 0, 1 }
     end
   end
-  if from == place then
+  if from == place or (from == 0 and not left) then
     redis.call('SET', name, args[7], 'KEEPTTL')
+    if from == 0 then redis.pcall('HSET', owners_name(collection, group), key, owner_text(token, 0)) end
   else
     serve(scope, collection, group, key, token, from, settled)
   end

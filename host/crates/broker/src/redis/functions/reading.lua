@@ -144,12 +144,16 @@ local function emit_all(args, at, emits)
   if emits > 0 then redis.call('PUBLISH', OUTBOX, '') end
 end
 
--- Nothing unsettled is left: the key leaves the ready set, and what everybody has settled goes.
-local function run_dry(streams, collection, group, key, keeps)
-  redis.pcall('ZREM', ready_name(collection, group), key)
+local function trim_all(streams, keeps)
   for i = 1, #streams do
     if is_stream(streams[i]) then trim(streams[i], keeps) end
   end
+end
+
+-- Nothing unsettled is left: the key leaves the ready set, and what everybody has settled goes.
+local function run_dry(streams, collection, group, key, keeps)
+  redis.pcall('ZREM', ready_name(collection, group), key)
+  trim_all(streams, keeps)
 end
 
 -- The lease goes, in order: whatever its owner had in hand was not begun, or is given up.

@@ -1,7 +1,7 @@
 -- keyrail_5_release: gives a lease up in an orderly way.
 --
 -- Keys:      the partition's streams
--- Arguments: scope, collection, group, key, token
+-- Arguments: scope, collection, group, key, token, what is kept
 -- Answer:    OK; FENCED when it was gone already
 -- Prevents:  a partition with work that nobody hears of; an orderly end being counted as a crash.
 
@@ -13,7 +13,11 @@ local function keyrail_release(keys, args)
 
   give_up(scope, collection, group, key, token)
   -- A key that has work is in the ready set from when it was published until all of it is settled.
-  if due and not failure(due) then redis.call('PUBLISH', ready, key) end
+  if due and not failure(due) then
+    redis.call('PUBLISH', ready, key)
+  else
+    trim_all(keys, retention_of(args[6]))
+  end
   return { OK }
 end
 

@@ -13,7 +13,7 @@ use keyrail::config::EngineConfig;
 use keyrail::engine::{Engine, Handler, HandlerInstance};
 use keyrail_broker::redis::{RedisBroker, RedisSettings};
 use keyrail_broker::testing::RedisServer;
-use keyrail_broker::{Broker, Publication};
+use keyrail_broker::{Broker, CatalogStore as _, Publication, Publish as _};
 use keyrail_ordering::{
     BatchLimits, CategoryName, Effects, Event, Field, FieldType, GroupName, Key, KeyRules, Lane, MessageName,
     MessageType, Metadata, OwnerId, Role, SequentialBy, StateChange,
@@ -157,4 +157,35 @@ async fn an_event_now_and_then_costs_two_calls() {
     let cost = cost(500, 500, true).await;
     within("functions", cost.functions, 2.1);
     within("commands", cost.commands, 40.0);
+}
+
+/// A key that is given up and gets an event in the same moment: nobody looks through the ready sets here, so a bell that gets lost would
+/// leave its event where it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_bell_is_lost_while_keys_are_given_up() {
+    const EVENTS: usize = 3_000;
+    const KEYS: usize = 4;
+    let server = RedisServer::start().unwrap();
+    let connect = async || RedisBroker::connect(&server.url(), RedisSettings::default()).await.unwrap();
+    let (broker, publisher) = (Arc::new(connect().await), connect().await);
+    let handler = writer(true);
+    let (catalog, version) = publisher.catalog().await.unwrap();
+    let catalog = catalog.register(&handler.metadata, "0", publisher.capabilities()).unwrap();
+    publisher.set_catalog(&catalog, version).await.unwrap().unwrap();
+    let config = EngineConfig { linger_ms: 1, sweep_interval_ms: 600_000, ..EngineConfig::default() };
+    let engine = Engine::start(broker, vec![Arc::new(handler)], &config, OwnerId::new("heard")).await.unwrap();
+    let mut published = 0;
+    while published < EVENTS {
+        // Rows of different lengths, so that keys are taken over, busy, kept, and given up.
+        let row = 1 + published % 7;
+        let batch = (published..EVENTS.min(published + row)).map(|n| publication(n, KEYS)).collect();
+        published += publisher.publish(batch).await.unwrap().len();
+        tokio::time::sleep(Duration::from_micros(published as u64 % 13 * 150)).await;
+    }
+    let begun = std::time::Instant::now();
+    while engine.stats().settled < EVENTS as u64 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "an event waits for a bell: {:?}", engine.stats());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    engine.shutdown(1_000).await;
 }

@@ -138,6 +138,10 @@ impl Worker {
     fn step(&mut self, input: Input) -> Option<Effect> {
         let now_ms = self.shared.machine.now_ms();
         let mut effects = self.partition.step(now_ms, input);
+        if effects.first() == Some(&Effect::End) {
+            // A bell that rang by now is for whoever owns it next: it is heard when the holding goes.
+            return effects.into_iter().next();
+        }
         let mut feed = |effects: &mut Vec<Effect>, input| {
             let more = self.partition.step(now_ms, input);
             if !more.is_empty() {

@@ -114,6 +114,8 @@ impl Log for RedisBroker {
             reading.last = Some(entries.last().map_or(after, |entry| entry.at.id));
             (reading.more, reading.has_failed) = (more, false);
             self.readings.set(lease, reading);
+            // A row that is empty says nothing of the other lanes, nor does it take the key out of the ready set.
+            let more = more || entries.is_empty();
             return Ok(Committed { entries, more, released: false });
         }
         let mut answer = committing.await?;

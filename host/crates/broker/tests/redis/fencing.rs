@@ -171,3 +171,20 @@ async fn a_halted_partition_stands_still_and_wakes_nobody() {
     assert_eq!(world.a.ready(&source(), 0, 10).await.unwrap().keys, []);
     assert!(matches!(world.a.commit(&held.lease, settle(&held.entries[0])).await, Err(FencedError::Fenced)));
 }
+
+#[tokio::test]
+async fn a_commit_that_reads_an_empty_row_does_not_say_that_nothing_is_left() {
+    let world = World::new().await;
+    world.publish("k1", 1..=2).await;
+    let held = world.a.acquire(partition("k1"), &owner("a"), TTL_MS, 2).await.unwrap();
+    assert!(held.more, "as many as were asked for");
+    let mut all = settle(&held.entries[0]);
+    all.entries.push(held.entries[1].at.clone());
+    all.take_max = 10;
+    let committed = world.a.commit(&held.lease, all).await.unwrap();
+    // The key is still in the ready set, so nobody would ring for its next event.
+    assert!(committed.entries.is_empty() && committed.more, "{committed:?}");
+    let taken = world.a.take(&held.lease, 10, false).await.unwrap();
+    assert!(taken.entries.is_empty() && !taken.more);
+    assert_eq!(world.number("ZCARD order:__behind__:h").await, 0);
+}

@@ -9,6 +9,7 @@
 //! happened it is dropped and read again.
 
 mod batch;
+mod phase;
 mod positions;
 mod read_ahead;
 
@@ -19,6 +20,7 @@ pub use batch::BatchLimits;
 pub use read_ahead::ReadAheadLimits;
 
 use batch::Batch;
+use phase::{Phase, Then};
 use positions::Positions;
 use read_ahead::ReadAhead;
 
@@ -48,46 +50,6 @@ pub struct Policy {
     pub pause_ms: u64,
     /// The version of the handler, for the halt record.
     pub handler_version: String,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Phase {
-    New,
-    Taking {
-        recover: bool,
-    },
-    Invoking,
-    Committing {
-        then: Then,
-    },
-    Failing {
-        after_ms: u64,
-    },
-    /// The head waits for its next try.
-    Waiting {
-        until_ms: u64,
-    },
-    /// Nothing to do; kept for a while because it was busy.
-    Lingering {
-        until_ms: u64,
-    },
-    /// A broker call failed; the truth is read again after a pause.
-    Recovering {
-        until_ms: u64,
-    },
-    Leaving,
-    Ended,
-}
-
-/// What follows a commit.
-#[derive(Debug, Clone, PartialEq)]
-enum Then {
-    /// Whatever comes next.
-    Next,
-    /// The try of the entry after the batch is put on record.
-    Fail(Failure, f64),
-    /// The entry after the batch could not be started: a pause.
-    Pause,
 }
 
 /// One ownership of one partition, from acquire to release.

@@ -1,14 +1,17 @@
 //! Events that are committed together, told as stories. `partition.rs` has the model that runs them against random faults.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod common;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use keyrail_ordering::{
-    AttemptsRecord, BatchLimits, CategoryName, Content, Effect, Effects, Entry, EntryId, EntryRef, Event, Failure,
-    FailureKind, HaltCause, Input, Key, KeyRules, MessageName, Outcome, Partition, Policy, ReadAheadLimits,
-    RetryPolicy, StateChange, StreamId,
+    AttemptsRecord, BatchLimits, Content, Effect, Effects, Entry, EntryId, FailureKind, HaltCause, Input, Outcome,
+    Partition, Policy, ReadAheadLimits, RetryPolicy, StateChange,
 };
+
+use common::{acquired, committed, done, done_of, entry, entry_of, failed, sequences, stream};
 
 const BATCH: BatchLimits = BatchLimits { events_max: 4, bytes_max: 1_000, ms_max: 5 };
 
@@ -23,63 +26,21 @@ fn policy() -> Policy {
     }
 }
 
-fn stream(category: &str) -> StreamId {
-    StreamId::primary(CategoryName::parse(category).unwrap(), Key::parse("k1", &KeyRules::default()).unwrap())
-}
-
-fn entry_of(category: &str, sequence: u64, data: &'static [u8]) -> Arc<Entry> {
-    let stream = stream(category);
-    let event = Event {
-        id: format!("event-{sequence}").into(),
-        category: stream.category.clone(),
-        name: MessageName::parse("Placed").unwrap(),
-        version: 1,
-        key: stream.key.clone(),
-        headers: vec![],
-        data: Bytes::from_static(data),
-    };
-    let at = EntryRef { stream, id: EntryId::new(1, sequence) };
-    Arc::new(Entry { at, recorded_at_ms: 0, content: Content::Event(event) })
-}
-
-fn entry(sequence: u64) -> Arc<Entry> {
-    entry_of("order", sequence, b"{}")
-}
-
 fn owned(entries: Vec<Arc<Entry>>) -> (Partition, Vec<Effect>) {
     let mut partition = Partition::new(policy());
-    let effects = partition.step(0, Input::Acquired { entries, attempts: None, positions: vec![], more: false });
+    let effects = partition.step(0, acquired(entries));
     (partition, effects)
-}
-
-fn done_of(bytes: usize) -> Input {
-    Input::Handled { outcome: Outcome::Done { bytes }, chance: 1.0 }
-}
-
-fn done() -> Input {
-    done_of(10)
-}
-
-fn failed(kind: FailureKind) -> Input {
-    Input::Handled { outcome: Outcome::Failed(Failure { kind, error: "no".into() }), chance: 1.0 }
-}
-
-fn committed() -> Input {
-    Input::Committed { entries: vec![], more: false, released: false }
 }
 
 #[track_caller]
 fn invoked(effects: &[Effect]) -> u64 {
-    match effects {
-        [Effect::Invoke { entry, .. }] => entry.at.id.sequence,
-        other => panic!("expected an invoke, got {other:?}"),
-    }
+    common::invoked(effects).0
 }
 
 #[track_caller]
 fn commits(effects: &[Effect]) -> Vec<u64> {
     match effects {
-        [Effect::Commit { entries, .. }] => entries.iter().map(|entry| entry.at.id.sequence).collect(),
+        [Effect::Commit { entries, .. }] => sequences(entries),
         other => panic!("expected a commit, got {other:?}"),
     }
 }
@@ -92,7 +53,7 @@ fn what_is_there_is_handled_one_after_the_other_and_committed_at_once() {
         assert_eq!(invoked(&partition.step(0, done())), next);
     }
     assert_eq!(commits(&partition.step(0, done())), [0, 1, 2, 3], "as many as a batch may have");
-    assert_eq!(invoked(&partition.step(0, committed())), 4);
+    assert_eq!(invoked(&partition.step(0, committed(vec![]))), 4);
     assert_eq!(invoked(&partition.step(0, done())), 5);
     assert_eq!(commits(&partition.step(0, done())), [4, 5], "nobody waits for events that are not there");
 }
@@ -103,7 +64,7 @@ fn a_batch_ends_by_size_and_by_time() {
     assert_eq!(invoked(&partition.step(0, done_of(999))), 1);
     assert_eq!(commits(&partition.step(0, done_of(1))), [0, 1]);
     // Of the second batch the first event takes long.
-    assert_eq!(invoked(&partition.step(10, committed())), 2);
+    assert_eq!(invoked(&partition.step(10, committed(vec![]))), 2);
     assert_eq!(commits(&partition.step(15, done())), [2]);
 }
 
@@ -118,7 +79,7 @@ fn a_failure_inside_a_batch_keeps_what_came_before_it_and_counts_against_its_own
         matches!(effects[..], [Effect::Commit { release: false, .. }]),
         "a try is to be put on record: {effects:?}"
     );
-    let effects = partition.step(0, committed());
+    let effects = partition.step(0, committed(vec![]));
     let [Effect::Fail { entry, attempt: 1, after_ms: 100, .. }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(entry.at.id.sequence, 2);
     assert_eq!(partition.step(0, Input::FailRecorded), [Effect::WakeAt(100)]);
@@ -132,7 +93,7 @@ fn a_rejected_event_inside_a_batch_halts_behind_it() {
     let (mut partition, _) = owned((0..2).map(entry).collect());
     partition.step(0, done());
     assert_eq!(commits(&partition.step(0, failed(FailureKind::Rejected))), [0]);
-    let effects = partition.step(0, committed());
+    let effects = partition.step(0, committed(vec![]));
     let [Effect::Halt(record)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!((record.head.id.sequence, record.cause, record.attempts), (1, HaltCause::Rejected, 1));
 }
@@ -229,7 +190,7 @@ fn another_version_begins_after_a_commit() {
     partition.step(0, done());
     let first = || Input::Handled { outcome: Outcome::CommitFirst, chance: 0.0 };
     assert_eq!(commits(&partition.step(0, first())), [0]);
-    assert_eq!(invoked(&partition.step(0, committed())), 1);
+    assert_eq!(invoked(&partition.step(0, committed(vec![]))), 1);
     assert_eq!(invoked(&partition.step(0, first())), 1, "with nothing to commit it begins at once");
 }
 
@@ -239,7 +200,7 @@ fn an_event_that_could_not_start_pauses_behind_a_commit() {
     partition.step(0, done());
     let deferred = Input::Handled { outcome: Outcome::Deferred, chance: 0.0 };
     assert_eq!(commits(&partition.step(0, deferred)), [0]);
-    assert_eq!(partition.step(0, committed()), [Effect::WakeAt(10)]);
+    assert_eq!(partition.step(0, committed(vec![])), [Effect::WakeAt(10)]);
     assert_eq!(invoked(&partition.step(10, Input::Tick)), 1);
 }
 
@@ -251,7 +212,7 @@ fn c030_a_drain_commits_what_is_handled_and_starts_nothing() {
     let effects = partition.step(0, done());
     assert_eq!(commits(&effects), [0, 1]);
     assert!(matches!(effects[..], [Effect::Commit { take_max: 0, release: true, .. }]));
-    assert_eq!(partition.step(0, committed()), [Effect::Release]);
+    assert_eq!(partition.step(0, committed(vec![])), [Effect::Release]);
 }
 
 /// A death counts against the first event of its batch, whichever was the cause: from there on they go one by one.
@@ -264,7 +225,7 @@ fn after_a_crash_events_are_committed_one_by_one_for_as_long_as_a_batch_may_be()
     partition.step(0, Input::Acquired { entries, attempts, positions: vec![], more: false });
     for sequence in 0..4 {
         assert_eq!(commits(&partition.step(0, done())), [sequence]);
-        partition.step(0, committed());
+        partition.step(0, committed(vec![]));
     }
     for _ in 0..3 {
         partition.step(0, done());
@@ -280,7 +241,7 @@ fn reading_ahead_grows_with_the_backlog_and_not_beyond_its_bytes() {
         loop {
             effects = match effects.into_iter().next().unwrap() {
                 Effect::Invoke { .. } => partition.step(0, done()),
-                Effect::Commit { take_max: 0, .. } => partition.step(0, committed()),
+                Effect::Commit { take_max: 0, .. } => partition.step(0, committed(vec![])),
                 Effect::Commit { take_max, .. } => {
                     let entries = (*next..*next + take_max as u64).map(|n| entry_of("order", n, data)).collect();
                     *next += take_max as u64;

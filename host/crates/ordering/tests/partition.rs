@@ -1,14 +1,17 @@
 //! The partition state machine, told as stories, and against a model of a log with random faults.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod common;
+
 use std::sync::Arc;
 
-use bytes::Bytes;
 use keyrail_ordering::{
-    AttemptsRecord, BatchLimits, CategoryName, Content, Effect, Entry, EntryId, EntryRef, Event, Failure, FailureKind,
-    HaltCause, Input, Key, KeyRules, MessageName, Outcome, Partition, Policy, ReadAheadLimits, RetryPolicy, StreamId,
+    AttemptsRecord, BatchLimits, Content, Effect, Entry, EntryId, Failure, FailureKind, HaltCause, Input, Outcome,
+    Partition, Policy, ReadAheadLimits, RetryPolicy,
 };
 use proptest::prelude::*;
+
+use common::{acquired, committed, done, entry, failed, invoked, sequences, stream, with_content};
 
 fn policy() -> Policy {
     Policy {
@@ -21,58 +24,8 @@ fn policy() -> Policy {
     }
 }
 
-fn stream() -> StreamId {
-    StreamId::primary(CategoryName::parse("order").unwrap(), Key::parse("k1", &KeyRules::default()).unwrap())
-}
-
-fn entry(sequence: u64) -> Arc<Entry> {
-    let stream = stream();
-    let event = Event {
-        id: format!("event-{sequence}").into(),
-        category: stream.category.clone(),
-        name: MessageName::parse("Placed").unwrap(),
-        version: 1,
-        key: stream.key.clone(),
-        headers: vec![],
-        data: Bytes::from_static(b"{}"),
-    };
-    let at = EntryRef { stream, id: EntryId::new(1, sequence) };
-    Arc::new(Entry { at, recorded_at_ms: 0, content: Content::Event(event) })
-}
-
-fn with_content(sequence: u64, content: Content) -> Arc<Entry> {
-    Arc::new(Entry { content, ..entry(sequence).as_ref().clone() })
-}
-
-fn acquired(entries: Vec<Arc<Entry>>) -> Input {
-    Input::Acquired { entries, attempts: None, positions: vec![], more: false }
-}
-
 fn record(sequence: u64, attempts: u32, crashes: u32, wait_ms: u64) -> AttemptsRecord {
     AttemptsRecord { head: entry(sequence).at.clone(), attempts, crashes, wait_ms, last_error: "before".into() }
-}
-
-fn done() -> Input {
-    Input::Handled { outcome: Outcome::Done { bytes: 10 }, chance: 1.0 }
-}
-
-fn failed(kind: FailureKind) -> Input {
-    Input::Handled { outcome: Outcome::Failed(Failure { kind, error: "no".into() }), chance: 1.0 }
-}
-
-fn committed(entries: Vec<Arc<Entry>>) -> Input {
-    Input::Committed { entries, more: false, released: false }
-}
-
-fn invoked(effects: &[Effect]) -> (u64, u32) {
-    match effects {
-        [Effect::Invoke { entry, attempt, .. }] => (entry.at.id.sequence, *attempt),
-        other => panic!("expected an invoke, got {other:?}"),
-    }
-}
-
-fn sequences(entries: &[Arc<Entry>]) -> Vec<u64> {
-    entries.iter().map(|entry| entry.at.id.sequence).collect()
 }
 
 fn halted(effects: &[Effect]) -> (u64, HaltCause, u32) {
@@ -222,7 +175,7 @@ fn c023_a_gap_in_the_sequence_halts() {
     assert_eq!(halted(&partition.step(0, committed(vec![]))), (3, HaltCause::Missing, 0));
 
     let mut partition = Partition::new(policy());
-    let positions = vec![(stream(), EntryId::new(1, 4))];
+    let positions = vec![(stream("order"), EntryId::new(1, 4))];
     let input = Input::Acquired { entries: vec![entry(6)], attempts: None, positions, more: false };
     assert_eq!(halted(&partition.step(0, input)), (6, HaltCause::Missing, 0));
 }

@@ -126,10 +126,13 @@ impl Log for RedisBroker {
         }
         let mut entries = vec![];
         if in_hand.is_none() {
-            reading.serving = answer.number()? as usize;
-            if let Some(stream) = lease.partition.streams.get(reading.serving.wrapping_sub(1)) {
-                let settled = reading.settled[reading.serving - 1];
-                entries = decode::entries_after(Some(settled), answer.list()?, stream)?;
+            let from = answer.number()? as usize;
+            if let Some(stream) = lease.partition.streams.get(from.wrapping_sub(1)) {
+                entries = decode::entries_after(Some(reading.settled[from - 1]), answer.list()?, stream)?;
+            }
+            // One that has run dry stays with its stream.
+            if from > 0 || left {
+                reading.serving = from;
             }
             reading.last = entries.last().map(|entry| entry.at.id);
             reading.more = left;

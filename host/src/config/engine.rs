@@ -30,7 +30,7 @@ pub struct EngineConfig {
     pub commit_batch_max_bytes: usize,
     /// How long after a batch began no further event joins it.
     pub commit_batch_max_ms: u64,
-    /// How long a partition that was busy is kept once it has run dry.
+    /// How long a partition that was busy, or comes back within this time, is kept once it has run dry, unless others wait for its place.
     pub linger_ms: u64,
     /// Least wait after a broker call that failed.
     pub pause_ms: u64,
@@ -82,7 +82,7 @@ impl Default for EngineConfig {
             commit_batch_max: BatchLimits::default().events_max,
             commit_batch_max_bytes: BatchLimits::default().bytes_max,
             commit_batch_max_ms: BatchLimits::default().ms_max,
-            linger_ms: 50,
+            linger_ms: 500,
             pause_ms: 50,
             sweep_interval_ms: 2_000,
             grace_ms: 500,

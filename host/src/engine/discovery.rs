@@ -8,6 +8,7 @@
 //! takes it only when it has been without an owner for `grace_ms`. When members change, keys that should be elsewhere are
 //! given up between two events.
 
+mod lately;
 mod sources;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -26,6 +27,7 @@ use super::pool::Pools;
 use super::shared::Shared;
 use super::worker::{self, Ending};
 use crate::telemetry::metrics::LossCause;
+use lately::Lately;
 
 /// Partitions that failed lately, or that are another host's; beyond this the knowledge is dropped.
 const REMEMBERED_MAX: usize = 10_000;
@@ -43,6 +45,7 @@ pub(super) async fn run(shared: Arc<Shared>, sources: Vec<ReadySource>, mut bell
         queued: HashSet::new(),
         cooling: BTreeMap::new(),
         passed: BTreeMap::new(),
+        lately: Lately::new(shared.config.linger_ms),
         look_at_ms: u64::MAX,
         pools: Pools::default(),
         ended,
@@ -118,6 +121,8 @@ struct Discovery {
     cooling: BTreeMap<PartitionId, u64>,
     /// Partitions without an owner that another host should take, since when.
     passed: BTreeMap<PartitionId, u64>,
+    /// Partitions that ran here and were given up.
+    lately: Lately,
     /// When to look through the ready sets although nobody rang; never is `u64::MAX`.
     look_at_ms: u64,
     pools: Pools,
@@ -313,11 +318,12 @@ impl Discovery {
     fn start(&mut self, spec: PartitionSpec) {
         let Some(version) = self.shared.served.for_key(&spec.id.group, spec.id.key()) else { return };
         let Some(holding) = self.shared.holdings.reserve(&spec.id) else { return };
+        let came_back = self.lately.comes_back(&spec.id, self.shared.machine.now_ms());
         let (shared, ended) = (self.shared.clone(), self.ended.clone());
         self.shared.spawn(Box::pin(async move {
             let spec = Arc::new(spec);
             let partition = spec.id.clone();
-            let work = AssertUnwindSafe(worker::run(shared.clone(), version, spec.clone(), holding.clone()));
+            let work = AssertUnwindSafe(worker::run(shared.clone(), version, spec.clone(), holding.clone(), came_back));
             let ending = work.catch_unwind().await.unwrap_or_else(|_| {
                 // Not released: it lapses, and the next owner counts a crash for the head.
                 error!(%partition, "the worker panicked; its lease lapses");
@@ -334,6 +340,9 @@ impl Discovery {
 
     fn ended(&mut self, ended: Ended) {
         let Ended { spec, ending, belled } = ended;
+        if ending == Ending::Ran {
+            self.lately.ended(spec.id.clone(), self.shared.machine.now_ms());
+        }
         if let Some(present) = self.outdated(&spec) {
             // Its streams are others now, and what was added may hold work that nobody will ring for again.
             self.enqueue(present);

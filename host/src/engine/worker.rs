@@ -41,12 +41,13 @@ pub(super) enum Ending {
     Failed,
 }
 
-/// Acquires the partition and works on it until it is released or lost.
+/// Acquires the partition and works on it until it is released or lost. `came_back`: it ran here a moment ago.
 pub(super) async fn run(
     shared: Arc<Shared>,
     version: Version,
     spec: Arc<PartitionSpec>,
     holding: Arc<Holding>,
+    came_back: bool,
 ) -> Ending {
     let (acquired, deadline_ms) = match acquire(&shared, &spec).await {
         Ok(acquired) => acquired,
@@ -55,7 +56,7 @@ pub(super) async fn run(
     debug!(partition = %spec.id, generation = %acquired.lease.generation, entries = acquired.entries.len(), "acquired");
     holding.expect_by(u64::MAX);
     holding.granted(acquired.lease.clone(), deadline_ms);
-    Worker::new(shared.clone(), version, holding, acquired).run().await;
+    Worker::new(shared.clone(), version, holding, acquired, came_back).run().await;
     Ending::Ran
 }
 
@@ -85,11 +86,12 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, version: Version, holding: Arc<Holding>, acquired: Acquired) -> Self {
+    fn new(shared: Arc<Shared>, version: Version, holding: Arc<Holding>, acquired: Acquired, came_back: bool) -> Self {
         let policy = policy(&shared, &version);
         let metrics = Measured::of_acquired(shared.metrics(), &acquired);
         let Acquired { lease, entries, attempts, positions, more, state } = acquired;
         let session = Arc::new(Session::new(shared.clone(), holding.clone(), lease, state));
+        let partition = Partition::new(policy);
         Self {
             shared,
             version,
@@ -99,7 +101,7 @@ impl Worker {
             noted: None,
             holding,
             session,
-            partition: Partition::new(policy),
+            partition: if came_back { partition.come_back() } else { partition },
             instance: None,
             uncommitted: Uncommitted::default(),
             settled: 0,
@@ -137,6 +139,7 @@ impl Worker {
     /// came may tell of an entry that this answer does not know of.
     fn step(&mut self, input: Input) -> Option<Effect> {
         let now_ms = self.shared.machine.now_ms();
+        self.partition.set_room(!self.shared.crowded.load(Relaxed));
         let mut effects = self.partition.step(now_ms, input);
         if effects.first() == Some(&Effect::End) {
             // A bell that rang by now is for whoever owns it next: it is heard when the holding goes.

@@ -104,7 +104,7 @@ macro_rules! contract_tests {
                 acquire_reads_no_more_than_asked
                 acquire_tells_where_the_group_stands
                 a_crash_counts_and_a_release_does_not
-                an_owner_that_dies_with_empty_hands_is_no_crash
+                an_owner_that_dies_with_empty_hands_is_one_crash_at_most
                 crashes_and_attempts_are_cleared_when_the_head_is_settled
             }
             log {

@@ -31,8 +31,7 @@ use crate::{
 /// Deaths of hosts on one event in a row from which on it may be their cause. One death finds many events under way, and
 /// says nothing of any of them.
 const SUSPICIOUS_CRASHES: u32 = 2;
-/// Events of one ownership from which on the partition is kept for a while when it has run dry. One with fewer is released by the
-/// commit that settles them, which costs nothing more.
+/// Events of one ownership from which on it counts as busy, see [`Policy::linger_ms`].
 const BUSY_EVENTS: u64 = 3;
 
 /// How a partition of this handler is run.
@@ -44,7 +43,8 @@ pub struct Policy {
     pub read_ahead: ReadAheadLimits,
     /// How many events are committed at once: one, if a call can change the world outside the commit.
     pub batch: BatchLimits,
-    /// How long a partition that was busy is kept once it has run dry.
+    /// How long a partition is kept once it has run dry, if it was busy, or came back so soon that keeping it would have paid. Any
+    /// other is released by the commit that settles its events, which costs nothing more.
     pub linger_ms: u64,
     /// Least wait after a broker call that failed, and after an event that could not be started.
     pub pause_ms: u64,
@@ -70,6 +70,10 @@ pub struct Partition {
     more: bool,
     draining: bool,
     settled: u64,
+    /// It was owned here a moment ago.
+    came_back: bool,
+    /// It may be kept when it has nothing to do.
+    has_room: bool,
     /// Broker failures in a row.
     failures: u32,
 }
@@ -89,8 +93,21 @@ impl Partition {
             more: false,
             draining: false,
             settled: 0,
+            came_back: false,
+            has_room: true,
             failures: 0,
         }
+    }
+
+    /// It was owned here until less than [`Policy::linger_ms`] ago.
+    #[must_use]
+    pub fn come_back(self) -> Self {
+        Self { came_back: true, ..self }
+    }
+
+    /// Whether it may be kept when it has nothing to do: nothing else waits for its place.
+    pub fn set_room(&mut self, has_room: bool) {
+        self.has_room = has_room;
     }
 
     /// Runs it so from here on: another version of the handler serves. Tries that were made count on.
@@ -239,7 +256,7 @@ impl Partition {
             if self.more {
                 return self.take(false);
             }
-            if self.was_busy() && self.policy.linger_ms > 0 {
+            if self.lingers(self.settled) {
                 let until_ms = now_ms + self.policy.linger_ms;
                 self.phase = Phase::Lingering { until_ms };
                 return vec![Effect::WakeAt(until_ms)];
@@ -275,8 +292,8 @@ impl Partition {
         let held = self.queue.len() - entries.len();
         let refill = !self.draining && self.read_ahead.is_due(&self.policy.read_ahead, held);
         let take_max = if refill { self.read_ahead.missing(&self.policy.read_ahead, held) } else { 0 };
-        let busy = self.settled + entries.len() as u64 >= BUSY_EVENTS && self.policy.linger_ms > 0;
-        let release = then == Then::Next && (self.draining || (held == 0 && !busy));
+        let lingers = self.lingers(self.settled + entries.len() as u64);
+        let release = then == Then::Next && (self.draining || (held == 0 && !lingers));
         self.phase = Phase::Committing { then };
         vec![Effect::Commit { entries, take_max, release }]
     }
@@ -376,7 +393,8 @@ impl Partition {
         self.queue.get(self.batch.len().checked_sub(1)?)
     }
 
-    fn was_busy(&self) -> bool {
-        self.settled >= BUSY_EVENTS
+    /// Whether it is kept for a while when it has run dry after so many events.
+    fn lingers(&self, settled: u64) -> bool {
+        self.policy.linger_ms > 0 && self.has_room && (self.came_back || settled >= BUSY_EVENTS)
     }
 }

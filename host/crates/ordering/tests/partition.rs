@@ -70,6 +70,26 @@ fn events_run_one_after_the_other_in_order() {
 }
 
 #[test]
+fn one_that_came_back_soon_is_kept_and_released_when_others_wait_for_its_place() {
+    let (fresh, back) = (Partition::new(policy()), Partition::new(policy()).come_back());
+    for (mut partition, has_room, is_kept) in [(fresh, true, false), (back, true, true)] {
+        partition.set_room(has_room);
+        partition.step(0, acquired(vec![entry(0)]));
+        let effects = partition.step(1, done());
+        assert!(matches!(effects[..], [Effect::Commit { release, .. }] if release != is_kept), "{effects:?}");
+    }
+    let mut crowded = Partition::new(policy()).come_back();
+    crowded.set_room(false);
+    crowded.step(0, acquired(vec![entry(0), entry(1), entry(2), entry(3)]));
+    for _ in 0..3 {
+        crowded.step(1, done());
+        crowded.step(2, committed(vec![]));
+    }
+    let effects = crowded.step(3, done());
+    assert!(matches!(effects[..], [Effect::Commit { release: true, .. }]), "{effects:?}");
+}
+
+#[test]
 fn c037_later_events_wait_for_a_failed_head_through_all_its_tries() {
     let (mut partition, mut effects) = owned(vec![entry(1), entry(2)]);
     for (attempt, wait_ms) in [(1, 100), (2, 200)] {

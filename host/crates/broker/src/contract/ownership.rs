@@ -139,7 +139,7 @@ pub async fn a_crash_counts_and_a_release_does_not(subject: Subject) {
     assert_eq!(story.acquire("D", "a").await.attempts.unwrap().crashes, 2, "a release forgets none, and adds none");
 }
 
-pub async fn an_owner_that_dies_with_empty_hands_is_no_crash(subject: Subject) {
+pub async fn an_owner_that_dies_with_empty_hands_is_one_crash_at_most(subject: Subject) {
     let story = Story::begin(subject).await;
     story.publish("a", ["e1"]).await;
     let first = story.acquire("A", "a").await;
@@ -147,7 +147,8 @@ pub async fn an_owner_that_dies_with_empty_hands_is_no_crash(subject: Subject) {
     story.publish("a", ["e2"]).await;
     let second = story.take_over(&first.lease, "B").await;
     assert_order(&second.entries, &["e2"]);
-    assert!(second.attempts.is_none(), "it had not read the event");
+    // It had not read the event. A broker may not know that, and one crash says nothing of an event.
+    assert!(second.attempts.is_none_or(|record| (record.crashes, record.attempts) == (1, 0)));
 }
 
 pub async fn crashes_and_attempts_are_cleared_when_the_head_is_settled(subject: Subject) {

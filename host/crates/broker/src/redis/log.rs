@@ -25,12 +25,10 @@ impl Log for RedisBroker {
         if let Some(reading) = known.take_if(|known| is_first_of_a_key(&lease.partition, known.serving)) {
             // Whatever follows in the stream of the head comes first, and reading it changes nothing.
             let after = reading.in_hand().unwrap_or(reading.settled[0]);
-            let mut begin = Self::partition_call("keyrail_5_begin", &lease.partition, &[]);
-            begin.arg(lease.token()).arg(reading.serving);
-            let begun = self.fenced(&begin, None);
-            let (begun, row) = futures::join!(begun, self.row(lease, &reading.names, reading.serving, after, max));
-            let ((entries, more), _) = (row?, begun?);
-            if let Some(last) = entries.last() {
+            let row = self.row(lease, &reading.names, reading.serving, after, max);
+            let (text, row) = futures::join!(self.lease_text(lease), row);
+            let ((entries, more), is_as_known) = (row?, text? == reading.lease_text(&lease.token()));
+            if let Some(last) = entries.last().filter(|_| is_as_known) {
                 self.readings.set(lease, Reading { last: Some(last.at.id), more, ..reading });
                 return Ok(Taken { entries, attempts: None, more });
             }
@@ -200,10 +198,14 @@ impl RedisBroker {
         if let Some(known) = self.readings.take(lease) {
             return Ok(Some(known));
         }
+        Reading::of_lease(lease, &self.lease_text(lease).await?, self.stream_names(&lease.partition))
+    }
+
+    /// What the lease says, whoever holds it; empty if nobody does.
+    async fn lease_text(&self, lease: &Lease) -> Result<String, Error> {
         let name = keyspace::part(&lease.partition.id, Part::Lease);
         let text = answer::bytes(self.connection.call(redis::cmd("GET").arg(name)).await?)?;
-        let text = text.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
-        Reading::of_lease(lease, &text, self.stream_names(&lease.partition))
+        Ok(text.as_deref().map(|text| String::from_utf8_lossy(text).into_owned()).unwrap_or_default())
     }
 
     /// A commit that names other entries than those in hand, from the head on. Whether the lease is held at all comes first.

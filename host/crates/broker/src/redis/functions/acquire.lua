@@ -42,13 +42,10 @@ local function keyrail_acquire(keys, args)
   if holder then return { HELD, token_of(holder) } end
   local settled, to_make = {}, {}
   for i = 1, #keys do
-    -- The one command tells that a stream is not there, or that something else is.
-    local groups = redis.pcall('XINFO', 'GROUPS', keys[i])
-    local failed = failure(groups)
-    if not failed then
-      settled[i], to_make[i] = standing_of(keys[i], group, row_of(groups, group))
-    elseif exists(keys[i]) then
-      local kind = redis.call('TYPE', keys[i]).ok
+    local kind = redis.call('TYPE', keys[i]).ok
+    if kind == 'stream' then
+      settled[i], to_make[i] = standing_of(keys[i], group, group_info(keys[i], group))
+    elseif kind ~= 'none' then
       return { REFUSED, keys[i] .. ' holds a ' .. kind .. ', not a stream; delete it or move it away' }
     else
       settled[i] = NOTHING
@@ -73,7 +70,7 @@ local function keyrail_acquire(keys, args)
   local pinned = pinned_place(keys, settled, attempts, serving)
   local place, entries = read_in_turn(keys, settled, pinned, collection, group, key, max)
   if place == 0 then
-    run_dry(keys, collection, group, key, keeps)
+    run_dry(keys, settled, collection, group, key, keeps)
   elseif serving > 0 then
     count_crash(scope, group, keys[place], (first_behind(keys[place], settled[place])))
     attempts = attempts_of(scope, group)

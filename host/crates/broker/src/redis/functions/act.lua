@@ -49,13 +49,16 @@ local function keyrail_act(keys, args)
   redis.call('DEL', attempts_name(scope, group), halt_name(scope, group))
   redis.call('SREM', halted, key)
   if token ~= '' then give_up(scope, collection, group, key, token) end
-  local left = false
-  for i = 1, #keys do left = left or has_unsettled(keys[i], group) end
+  local settled, left = {}, false
+  for i = 1, #keys do
+    settled[i] = settled_id(keys[i], group)
+    left = left or #read_after(keys[i], settled[i], 1) > 0
+  end
   if left then
     redis.call('ZADD', ready, '0', key)
     redis.call('PUBLISH', ready, key)
   else
-    run_dry(keys, collection, group, key, keeps)
+    run_dry(keys, settled, collection, group, key, keeps)
   end
   record(action, args[10], stream .. ' ' .. id, by)
   return { OK }

@@ -83,7 +83,7 @@ local function keyrail_commit(keys, args)
   emit_all(args, at, emits)
   if version ~= '' then note_version(collection, group, key, first, version, stream) end
   if args[13] == '1' then redis.call('DEL', attempts_name(scope, group)) end
-  if args[12] == '1' then trim(stream, retention_of(keeps)) end
+  if args[12] == '1' then trim(stream, retention_of(keeps), group, last) end
   if args[14] == '0' then
     redis.call('SET', name, args[7], 'KEEPTTL')
     return { OK, 0, 0 }
@@ -100,14 +100,17 @@ local function keyrail_commit(keys, args)
   if from == 0 and not left then
     redis.pcall('ZREM', ready_name(collection, group), key)
     if release then
-      trim_all(keys, retention_of(keeps))
+      trim_all(keys, group, settled, retention_of(keeps))
       give_up(scope, collection, group, key, token)
       return { OK, 0, 1 }
     end
   end
   if from == place or (from == 0 and not left) then
     redis.call('SET', name, args[7], 'KEEPTTL')
-    if from == 0 then redis.pcall('HSET', owners_name(collection, group), key, owner_text(token, 0)) end
+    -- A key that waits for more stays with its first stream, and so does the record of it.
+    if from == 0 and (place > 1 or collection == PM) then
+      redis.pcall('HSET', owners_name(collection, group), key, owner_text(token, 0))
+    end
   else
     serve(scope, collection, group, key, token, from, settled)
   end

@@ -83,8 +83,8 @@ local function lease_text(token, serving, settled)
   return token .. ' ' .. serving .. ' ' .. table.concat(settled, ' ')
 end
 
--- What is kept of a partition's last owner: its token, and the place of the stream that has the head in its hands. Where that
--- is 0 its end is no crash.
+-- What is kept of a partition's last owner: its token, and the place of the stream that has the head in its hands, or would have the
+-- next one. Where that is 0 its end is no crash.
 local function owner_text(token, serving) return token .. ' ' .. serving end
 
 local function serving_of(owner) return owner and tonumber(string.match(owner, ' (%d+)$')) or 0 end

@@ -88,8 +88,6 @@ local function head_fault(streams, serving, settled, place, id)
   if serving ~= place or head ~= id then return { NOT_HEAD, head or '' } end
 end
 
-local function has_unsettled(stream, group) return #read_after(stream, settled_id(stream, group), 1) > 0 end
-
 -- Unsettled entries of the first stream that has any: its place in the list, and the entries. All primary streams come
 -- before any backfill lane; within the two, those behind the place `last` (0 for none) come first, so that each has its
 -- turn. Only one stream is ever read at a time, so that there is one head.
@@ -144,16 +142,17 @@ local function emit_all(args, at, emits)
   if emits > 0 then redis.call('PUBLISH', OUTBOX, '') end
 end
 
-local function trim_all(streams, keeps)
+-- For an owner: what everybody has settled of its streams goes. A stream of which it has settled nothing keeps everything.
+local function trim_all(streams, group, settled, keeps)
   for i = 1, #streams do
-    if is_stream(streams[i]) then trim(streams[i], keeps) end
+    if settled[i] ~= NOTHING and is_stream(streams[i]) then trim(streams[i], keeps, group, settled[i]) end
   end
 end
 
 -- Nothing unsettled is left: the key leaves the ready set, and what everybody has settled goes.
-local function run_dry(streams, collection, group, key, keeps)
+local function run_dry(streams, settled, collection, group, key, keeps)
   redis.pcall('ZREM', ready_name(collection, group), key)
-  trim_all(streams, keeps)
+  trim_all(streams, group, settled, keeps)
 end
 
 -- The lease goes, in order: whatever its owner had in hand was not begun, or is given up.

@@ -7,7 +7,8 @@
 
 local function keyrail_release(keys, args)
   local scope, collection, group, key, token = args[1], args[2], args[3], args[4], args[5]
-  if not is_owner(scope, group, token) then return { FENCED } end
+  local lease = lease_of(scope, group)
+  if not is_held_by(lease, token) then return { FENCED } end
   local ready = ready_name(collection, group)
   local due = redis.pcall('ZSCORE', ready, key)
 
@@ -16,7 +17,8 @@ local function keyrail_release(keys, args)
   if due and not failure(due) then
     redis.call('PUBLISH', ready, key)
   else
-    trim_all(keys, retention_of(args[6]))
+    local _, settled = parts_of(lease, token)
+    trim_all(keys, group, settled, retention_of(args[6]))
   end
   return { OK }
 end

@@ -21,7 +21,7 @@ local function keyrail_take(keys, args)
   local attempts = recover and attempts_of(scope, group)
   local pinned = recover and pinned_place(keys, settled, attempts, serving) or 0
   local place, entries = read_in_turn(keys, settled, pinned, collection, group, key, max)
-  if place == 0 then run_dry(keys, collection, group, key, keeps) end
+  if place == 0 then run_dry(keys, settled, collection, group, key, keeps) end
   serve(scope, collection, group, key, token, place, settled)
   return { OK, #entries == max and 1 or 0, attempts, settled, place, entries }
 end

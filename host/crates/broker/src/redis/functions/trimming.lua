@@ -24,12 +24,8 @@ local function cut_of(stream, lowest, keeps)
   return cut
 end
 
--- Deletes what every registered group of the category has settled and retention does not keep. A group that is registered
--- and was never made on this stream still needs all of it.
-local function trim(stream, keeps)
-  local category = category_of_stream(stream)
-  local fields = redis.pcall('HGETALL', groups_name(category))
-  if failure(fields) or #fields == 0 then return end
+-- The oldest entry that one of these groups still needs; nil when one of them was never made on the stream, and needs all of it.
+local function lowest_of(stream, groups)
   local infos, rows = {}, redis.call('XINFO', 'GROUPS', stream)
   for i = 1, #rows do
     local info = {}
@@ -37,19 +33,34 @@ local function trim(stream, keeps)
     infos[info.name] = info
   end
   local lowest
-  for i = 1, #fields, 2 do
-    local group = fields[i]
-    if group ~= KEY_FIELD and group ~= BACKFILL then
-      local info = infos[group]
-      if not info then return end
-      local needs
-      if info.pending > 0 then
-        needs = redis.call('XPENDING', stream, group)[2]
-      else
-        needs = id_after(info['last-delivered-id'])
-      end
-      if not lowest or id_less(needs, lowest) then lowest = needs end
+  for i = 1, #groups do
+    local info = infos[groups[i]]
+    if not info then return end
+    local needs
+    if info.pending > 0 then
+      needs = redis.call('XPENDING', stream, groups[i])[2]
+    else
+      needs = id_after(info['last-delivered-id'])
     end
+    if not lowest or id_less(needs, lowest) then lowest = needs end
+  end
+  return lowest
+end
+
+-- Deletes what every registered group of the category has settled and retention does not keep. Who knows how far a group has settled the
+-- stream names it, which spares the look at the groups where it is the only one.
+local function trim(stream, keeps, group, settled)
+  local fields = redis.pcall('HGETALL', groups_name(category_of_stream(stream)))
+  if failure(fields) then return end
+  local groups = {}
+  for i = 1, #fields, 2 do
+    if fields[i] ~= KEY_FIELD and fields[i] ~= BACKFILL then groups[#groups + 1] = fields[i] end
+  end
+  local lowest
+  if settled and #groups == 1 and groups[1] == group then
+    lowest = id_after(settled)
+  else
+    lowest = lowest_of(stream, groups)
   end
   if lowest and (keeps.entries > 0 or keeps.age > 0) then lowest = cut_of(stream, lowest, keeps) end
   if lowest then redis.call('XTRIM', stream, 'MINID', '=', lowest) end

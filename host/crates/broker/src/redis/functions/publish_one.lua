@@ -1,8 +1,8 @@
 -- Publishing one event: shared by `keyrail_publish` and by the router, so that both mean the same.
 --
 -- Race that it prevents: a publisher between "the entry is in the stream" and "the group knows of it". Entry, index,
--- ready sets and the memory of its id change in one step. Every check comes before the first write; what follows a
--- write cannot fail.
+-- ready sets and the memory of its id change in one step. Every check comes before the first write. That goes to the ready sets, and is
+-- taken back if the entry is refused; what follows the entry cannot fail.
 
 local PUBLISHED, DUPLICATE, STALE, UNWRITABLE = 0, 1, 2, 3
 local KEY_MAX, ID_MAX = 256, 256
@@ -13,6 +13,8 @@ local BLANK = { [32] = true, [9] = true, [10] = true, [13] = true }
 
 -- Why a key cannot be one, or nil. Normalization is the caller's to check; Lua cannot.
 local function key_fault(key, backfill_word)
+  -- Most keys are plain.
+  if #key <= KEY_MAX and string.find(key, '^%w[%w_.-]*$') and key ~= 'dlq' and key ~= backfill_word then return end
   if #key == 0 then return 'the key is empty' end
   if #key > KEY_MAX then return 'the key has ' .. #key .. ' bytes; at most ' .. KEY_MAX .. ' are allowed' end
   if string.find(key, '[%c:{}]') or string.find(key, '\194[\128-\159]') then
@@ -27,20 +29,21 @@ end
 -- looked at: `cjson.decode` of every event would cost the server more than all else that is done here, and hosts check what
 -- they publish, and what they read, in full.
 local function is_object(data)
+  if string.byte(data) == 123 and string.byte(data, -1) == 125 then return true end
   local last = #data
   while BLANK[string.byte(data, last)] do last = last - 1 end
   return string.byte(data, last) == 125 and string.find(data, '^[ \t\r\n]*{') ~= nil
 end
 
 -- What is registered on a category, read once a call: its key field ('' for none), its backfill word, its groups with
--- their ready sets. Nil and a reason when the name is none.
+-- their ready sets; and which types and versions were found good in this call. Nil and a reason when the name is none.
 local function category_of(category, cache)
   local known = cache[category]
   if known then return known end
   if #category > 64 or not string.find(category, '^[a-z][a-z0-9_.-]*$') then return nil, 'it is no category name' end
   local fields = redis.pcall('HGETALL', groups_name(category))
   if failure(fields) then return nil, failure(fields) end
-  known = { key_field = '', word = 'backfill', groups = {}, ready = {}, index = index_name(category), count = 0 }
+  known = { key_field = '', word = 'backfill', groups = {}, ready = {}, index = index_name(category), types = {}, versions = {}, count = 0 }
   for i = 1, #fields, 2 do
     if fields[i] == KEY_FIELD then
       known.key_field = fields[i + 1]
@@ -60,9 +63,33 @@ local function collection_of_group(known, i, category)
   return known.ready[i] == ready_name(category, known.groups[i]) and category or PM
 end
 
--- Whether the key stands still for a group: then nobody is to be woken. Asked only when the key is not ready already.
+-- Whether the key stands still for a group: then nobody is to be woken.
 local function is_halted(known, i, category, key)
   return redis.pcall('SISMEMBER', halted_name(collection_of_group(known, i, category), known.groups[i]), key) == 1
+end
+
+local function make_unready(key, sets)
+  for i = 1, #sets do redis.call('ZREM', sets[i], key) end
+end
+
+-- Makes a key ready for every group for which it is not, and does not stand still. Answers with the ready sets that it joined, or nil and why.
+local function make_ready(known, category, key)
+  local joined = {}
+  for i = 1, #known.ready do
+    local added = redis.pcall('ZADD', known.ready[i], 'NX', '0', key)
+    if failure(added) then
+      make_unready(key, joined)
+      return nil, known.ready[i] .. ': ' .. failure(added)
+    end
+    if added == 1 then
+      if is_halted(known, i, category, key) then
+        redis.call('ZREM', known.ready[i], key)
+      else
+        joined[#joined + 1] = known.ready[i]
+      end
+    end
+  end
+  return joined
 end
 
 -- The epoch of the stream's last id: the index was lost, or an older one was restored.
@@ -114,10 +141,33 @@ local function forget(stream, category, key, known, wake)
       if redis.pcall('HGET', halt_name(scope, group), 'stream') == stream then
         redis.call('DEL', halt_name(scope, group))
         redis.pcall('SREM', halted_name(collection, group), key)
+        redis.pcall('ZADD', known.ready[i], 'NX', '0', key)
         wake[#wake + 1] = known.ready[i]
       end
     end
   end
+end
+
+-- Appends where the index does not tell the epoch: to a stream that lost its row of it, or one that begins. Answers with the
+-- entry's id, or nil and why.
+local function append_anew(stream, category, key, field, event, at, known, wake)
+  if exists(stream) then
+    local last, fault = epoch_of(stream)
+    if not last then return nil, stream .. ': ' .. fault end
+    local id = append(stream, last, event, at)
+    if not id or failure(id) then return nil, stream .. ': ' .. (failure(id) or 'it is gone') end
+    redis.call('HSET', known.index, field, last)
+    return id
+  end
+  local epoch = redis.pcall('INCR', EPOCH)
+  if failure(epoch) then return nil, EPOCH .. ': ' .. failure(epoch) end
+  epoch = text(epoch)
+  local id = begin(stream, epoch, event, at)
+  if failure(id) then return nil, stream .. ': ' .. failure(id) end
+  redis.call('HSET', known.index, field, epoch)
+  if field ~= key and key ~= '' then redis.call('HSETNX', known.index, key, '0') end
+  forget(stream, category, key, known, wake)
+  return id
 end
 
 -- `event`: stream, category, key ('' for none), key_field ('' for none), backfill, window (ms, a number), id, type,
@@ -133,8 +183,11 @@ local function publish_one(event, cache, now)
   if #event.id == 0 or #event.id > ID_MAX then
     return UNWRITABLE, 'the event id has ' .. #event.id .. ' bytes, not 1 to ' .. ID_MAX
   end
-  if not string.find(event.type, '^%a[%w_.-]*$') or not string.find(event.version, '^%d+$') then
-    return UNWRITABLE, 'the type or the version is not one'
+  if not known.types[event.type] or not known.versions[event.version] then
+    if not string.find(event.type, '^%a[%w_.-]*$') or not string.find(event.version, '^%d+$') then
+      return UNWRITABLE, 'the type or the version is not one'
+    end
+    known.types[event.type], known.versions[event.version] = true, true
   end
   if not is_object(event.data) then
     return UNWRITABLE, 'the data is not a JSON object: it must begin with `{` and end with `}`'
@@ -168,42 +221,24 @@ local function publish_one(event, cache, now)
   if failure(epoch) then return UNWRITABLE, known.index .. ': ' .. failure(epoch) end
   local wake = {}
   if key ~= '' then
-    for i = 1, #known.ready do
-      local due = redis.pcall('ZSCORE', known.ready[i], key)
-      if failure(due) then return UNWRITABLE, known.ready[i] .. ': ' .. failure(due) end
-      if not due and not is_halted(known, i, category, key) then wake[#wake + 1] = known.ready[i] end
-    end
+    wake, fault = make_ready(known, category, key)
+    if not wake then return UNWRITABLE, fault end
   end
 
-  -- The first write is one that may be refused: a key of another type, an id that is not above the last one.
+  -- The entry may be refused: a key of another type, an id that is not above the last one.
   local at = text(now)
   local id = false
   if epoch and epoch ~= '0' then
     id = append(stream, epoch, event, at)
   end
   if not id or failure(id) then
-    if exists(stream) then
-      local last
-      last, fault = epoch_of(stream)
-      if not last then return UNWRITABLE, stream .. ': ' .. fault end
-      id = append(stream, last, event, at)
-      if not id or failure(id) then return UNWRITABLE, stream .. ': ' .. (failure(id) or 'it is gone') end
-      redis.call('HSET', known.index, field, last)
-    else
-      epoch = redis.pcall('INCR', EPOCH)
-      if failure(epoch) then return UNWRITABLE, EPOCH .. ': ' .. failure(epoch) end
-      epoch = text(epoch)
-      id = begin(stream, epoch, event, at)
-      if failure(id) then return UNWRITABLE, stream .. ': ' .. failure(id) end
-      redis.call('HSET', known.index, field, epoch)
-      if field ~= key and key ~= '' then redis.call('HSETNX', known.index, key, '0') end
-      forget(stream, category, key, known, wake)
+    id, fault = append_anew(stream, category, key, field, event, at, known, wake)
+    if not id then
+      make_unready(key, wake)
+      return UNWRITABLE, fault
     end
   end
-  for i = 1, #wake do
-    redis.call('ZADD', wake[i], 'NX', '0', key)
-    redis.call('PUBLISH', wake[i], key)
-  end
+  for i = 1, #wake do redis.call('PUBLISH', wake[i], key) end
   -- Without a key there is only "look", and no set that says who has been told.
   for i = 1, key == '' and #known.ready or 0 do redis.call('PUBLISH', known.ready[i], '') end
   if seen then redis.call('SET', seen, id, 'PX', text(math.min(event.window, WINDOW_MAX))) end

@@ -13,6 +13,10 @@ use bytes::Bytes;
 use keyrail_broker::Publication;
 use keyrail_ordering::{CategoryName, Event, Key, KeyRules, Lane, MessageName};
 
+/// As in the `keyrail` program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The folder of built components: `cargo xtask bench` names it.
 pub fn guest(name: &str) -> PathBuf {
     let folder = std::env::var_os("KEYRAIL_GUESTS").expect("run with cargo xtask bench");

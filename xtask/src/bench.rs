@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the benchmarks, and the page that shows them.
 
 use std::fs;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -16,6 +17,8 @@ pub(crate) enum Only {
     Latency,
     /// What idle keys cost, and how soon many go on whose host was killed.
     Standing,
+    /// A call of a guest beside the same call on wasmtime alone, fresh instances, their memory.
+    Dispatch,
     /// Step, wire, and a call of a handler, by themselves.
     Parts,
     /// How long keys pause when owners change. No rates, so the ordinary build will do.
@@ -29,8 +32,12 @@ pub(crate) enum Only {
 }
 
 /// Those that need a release build.
-const RELEASED: [(Only, &str); 3] =
-    [(Only::Throughput, "throughput"), (Only::Latency, "latency"), (Only::Standing, "standing")];
+const RELEASED: [(Only, &str); 4] = [
+    (Only::Throughput, "throughput"),
+    (Only::Latency, "latency"),
+    (Only::Standing, "standing"),
+    (Only::Dispatch, "dispatch"),
+];
 /// Those that compare within themselves.
 const ORDINARY: [(Only, &str); 4] =
     [(Only::Ownership, "ownership"), (Only::Reload, "reload"), (Only::Languages, "languages"), (Only::Http, "http")];
@@ -46,19 +53,12 @@ pub(crate) fn run(only: Option<Only>, write: bool, rest: &[String]) -> Result<()
     for (which, binary) in RELEASED {
         if is_wanted(which) {
             process::step("bench", &format!("building {binary} in release mode (several minutes the first time)"));
+            // The whole workspace, so that dependencies are those of every other build.
             let mut cargo = workspace::cargo();
-            cargo.args([
-                "run",
-                "--quiet",
-                "--release",
-                "--locked",
-                "--package",
-                "keyrail-benches",
-                "--bin",
-                binary,
-                "--",
-            ]);
-            process::run(cargo.args(rest).env("KEYRAIL_GUESTS", &guests).env("KEYRAIL_BENCH_OUT", &found))?;
+            cargo.args(["build", "--quiet", "--release", "--locked", "--workspace", "--bin", binary]);
+            process::run(&mut cargo)?;
+            let mut bench = Command::new(workspace::target_dir()?.join("release").join(binary));
+            process::run(bench.args(rest).env("KEYRAIL_GUESTS", &guests).env("KEYRAIL_BENCH_OUT", &found))?;
         }
     }
     if is_wanted(Only::Parts) {

@@ -10,4 +10,6 @@ wasmtime::component::bindgen!({
         default: trappable,
     },
     exports: { default: async },
+    // An event goes from where it is into the guest's memory.
+    ownership: Borrowing { duplicate_if_necessary: true },
 });

@@ -143,10 +143,11 @@ impl Instance {
         guest.outgoing.begin();
         guest.call = Some(Running::new(host, kit.limits));
 
-        let event = event_for_guest(call);
+        let headers: Vec<_> = call.event.headers.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+        let event = event_for_guest(call, &headers);
         let meter = guest.meter.clone();
         self.store.set_epoch_deadline(1);
-        let work = self.handler.keyrail_handler_guest().call_handle(&mut self.store, &event);
+        let work = self.handler.keyrail_handler_guest().call_handle(&mut self.store, event);
         let outcome = run(&meter, Time::of_call(&kit.limits, &self.module.runtime.settings), work).await;
 
         let guest = self.store.data_mut();
@@ -200,20 +201,20 @@ fn judge(disposition: wit::Disposition, running: Option<Running>) -> Answer {
     Answer::Failed(Failure { kind, error })
 }
 
-fn event_for_guest(call: &Call<'_>) -> wit::Event {
+fn event_for_guest<'c>(call: &Call<'c>, headers: &'c [(&'c str, &'c str)]) -> wit::Event<'c> {
     let event = call.event;
     wit::Event {
-        id: event.id.as_ref().into(),
-        category: event.category.as_str().into(),
-        name: event.name.as_str().into(),
+        id: &event.id,
+        category: event.category.as_str(),
+        name: event.name.as_str(),
         version: event.version,
-        key: event.key.as_ref().map(|key| key.as_str().into()),
+        key: event.key.as_ref().map(keyrail_ordering::Key::as_str),
         epoch: call.entry.id.epoch,
         sequence: call.entry.id.sequence,
         generation: call.generation.0,
         attempt: call.attempt,
         recorded_at: call.recorded_at_ms,
-        headers: event.headers.clone(),
-        data: event.data.to_vec(),
+        headers,
+        data: &event.data,
     }
 }

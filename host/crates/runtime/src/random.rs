@@ -17,10 +17,12 @@ pub(crate) enum Random {
     Real,
 }
 
-/// A seeded stream of bytes.
+/// A seeded stream of bytes. Most calls want none, so the seed is hashed when the first is asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Seeded {
-    seed: [u8; 32],
+    /// The parts of the seed, each behind its length.
+    parts: Vec<u8>,
+    seed: Option<[u8; 32]>,
     counter: u64,
     block: [u8; 32],
     /// How much of `block` is used.
@@ -36,7 +38,7 @@ impl Random {
     /// Starts anew from this seed, unless it is the system's.
     pub(crate) fn reseed(&mut self, parts: &[&[u8]]) {
         if let Self::Seeded(seeded) = self {
-            *seeded = Seeded::new(parts);
+            seeded.begin(parts);
         }
     }
 
@@ -61,19 +63,26 @@ impl Random {
 }
 
 impl Seeded {
-    /// From a seed in parts: `[a, b]` and `[ab]` differ.
     fn new(parts: &[&[u8]]) -> Self {
-        let mut hash = Sha256::new();
+        let mut seeded = Self { parts: vec![], seed: None, counter: 0, block: [0; 32], used: 32 };
+        seeded.begin(parts);
+        seeded
+    }
+
+    /// From a seed in parts: `[a, b]` and `[ab]` differ.
+    fn begin(&mut self, parts: &[&[u8]]) {
+        self.parts.clear();
         for part in parts {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
+            self.parts.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            self.parts.extend_from_slice(part);
         }
-        Self { seed: hash.finalize().into(), counter: 0, block: [0; 32], used: 32 }
+        (self.seed, self.counter, self.used) = (None, 0, self.block.len());
     }
 
     fn byte(&mut self) -> u8 {
         if self.used == self.block.len() {
-            let hash = Sha256::new().chain_update(self.seed).chain_update(self.counter.to_be_bytes());
+            let seed = self.seed.get_or_insert_with(|| Sha256::digest(&self.parts).into());
+            let hash = Sha256::new().chain_update(*seed).chain_update(self.counter.to_be_bytes());
             self.block = hash.finalize().into();
             self.counter += 1;
             self.used = 0;

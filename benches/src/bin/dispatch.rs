@@ -1,0 +1,260 @@
+//! What a call of a guest costs here beside the same call on wasmtime alone, what a fresh instance costs, how soon a compiled
+//! module is there again, and the memory that an owned partition takes: for guests of three languages.
+//!
+//! *Alone* is wasmtime as its book begins: a synchronous engine, no limits, host functions that keep nothing. *Here* is all that
+//! a handler gets: limits of time and memory, interruption, its own clock and chance, effects that are kept until the commit.
+#![allow(clippy::disallowed_methods)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use async_trait::async_trait;
+use bytes::Bytes;
+use keyrail_benches::bench::memory_mb;
+use keyrail_benches::report::{Table, median, number};
+use keyrail_benches::{flight, guest};
+use keyrail_ordering::{EntryId, EntryRef, Event, Generation, Lane, Outgoing, StreamId};
+use keyrail_runtime::{Answer, Call, CallHost, Emit, EmitRefusal, Instance, Manifest, Module, Runtime, Settings};
+use serde_json::json;
+
+/// Language, component, calls in a round, instances whose memory is measured.
+const GUESTS: [(&str, &str, usize, usize); 3] = [
+    ("Rust", "itinerary", 5_000, 500),
+    ("JavaScript", "itinerary-js", 500, 200),
+    ("Python", "itinerary-python", 200, 100),
+];
+const ROUNDS: usize = 9;
+
+fn main() -> Result<()> {
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut table = Table::new(
+        "dispatch",
+        &[
+            "guest",
+            "a call alone µs",
+            "a call here µs",
+            "more µs",
+            "fresh instance and a call µs",
+            "loaded again ms",
+            "compiled ms",
+            "memory of a partition kB",
+        ],
+    );
+    for (language, name, calls, instances) in GUESTS {
+        let component = guest(name);
+        let cache = tempfile::tempdir()?;
+        let settings = Settings { cache_dir: Some(cache.path().into()), ..Settings::default() };
+        let start = Instant::now();
+        let first = tokio.block_on(load(&settings, &component))?;
+        let compiled_ms = start.elapsed().as_secs_f64() * 1e3;
+        drop(first);
+        let (mut again_ms, mut loaded) = (vec![], None);
+        for _ in 0..ROUNDS {
+            let runtime = Runtime::new(settings.clone())?;
+            let start = Instant::now();
+            let module = tokio.block_on(runtime.load(&component, &Manifest::default()))?;
+            again_ms.push(start.elapsed().as_secs_f64() * 1e3);
+            loaded = Some(module);
+        }
+        let Some(module) = loaded else { continue };
+        let mut alone = bare::Handler::load(&component)?;
+        let (mut bare_us, mut here_us, mut fresh_us) = (vec![], vec![], vec![]);
+        for _ in 0..ROUNDS {
+            // In turn, so that a noisy moment meets both.
+            bare_us.push(alone.call_many(calls)? / calls as f64);
+            here_us.push(tokio.block_on(call_many(&module, calls))? / calls as f64);
+            fresh_us.push(tokio.block_on(fresh(&module, calls / 20))?);
+        }
+        let kb = tokio.block_on(memory_kb(&settings, &component, instances))?;
+        let more = median(bare_us.iter().zip(&here_us).map(|(bare, here)| here - bare).collect());
+        table.row(vec![
+            json!(language),
+            number(median(bare_us)),
+            number(median(here_us)),
+            number(more),
+            number(median(fresh_us)),
+            number(median(again_ms)),
+            number(compiled_ms),
+            number(kb),
+        ]);
+    }
+    table.finish()
+}
+
+async fn load(settings: &Settings, component: &Path) -> Result<Arc<Module>> {
+    Ok(Runtime::new(settings.clone())?.load(component, &Manifest::default()).await?)
+}
+
+/// No state, no emits.
+struct Nothing;
+
+#[async_trait]
+impl CallHost for Nothing {
+    async fn state(&mut self, _name: &str) -> Result<Option<Bytes>, String> {
+        Ok(None)
+    }
+
+    fn accept(&mut self, _emit: Emit, _nth: u32) -> Result<Outgoing, EmitRefusal> {
+        Err(EmitRefusal::Other("no emits here".into()))
+    }
+}
+
+async fn one(instance: &mut Instance, event: &Event, n: usize) -> Result<()> {
+    let stream = StreamId { category: event.category.clone(), key: event.key.clone(), lane: Lane::Primary };
+    let entry = EntryRef { stream, id: EntryId::new(1, n as u64) };
+    let call = Call { entry: &entry, event, recorded_at_ms: 0, generation: Generation(1), attempt: 1, trace_id: None };
+    let answer = instance.call(&call, Box::new(Nothing)).await;
+    ensure!(matches!(answer, Answer::Done(_)), "{answer:?}");
+    Ok(())
+}
+
+/// Microseconds of so many calls of one instance.
+async fn call_many(module: &Arc<Module>, calls: usize) -> Result<f64> {
+    let mut instance = module.instantiate().await?;
+    let event = flight(0, 1);
+    one(&mut instance, &event, 0).await?;
+    let start = Instant::now();
+    for n in 1..=calls {
+        if instance.is_spent() {
+            instance = module.instantiate().await?;
+        }
+        one(&mut instance, &event, n).await?;
+    }
+    Ok(start.elapsed().as_secs_f64() * 1e6)
+}
+
+/// Microseconds from nothing to the end of the first call, each time on a slot of the pool that another one left.
+async fn fresh(module: &Arc<Module>, times: usize) -> Result<f64> {
+    let event = flight(0, 1);
+    let mut took = vec![];
+    for n in 0..times {
+        let start = Instant::now();
+        let mut instance = module.instantiate().await?;
+        one(&mut instance, &event, n).await?;
+        drop(instance);
+        took.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(median(took))
+}
+
+/// What an instance takes that has handled an event, in a pool that has nothing from before.
+async fn memory_kb(settings: &Settings, component: &Path, instances: usize) -> Result<f64> {
+    let module = load(settings, component).await?;
+    let event = flight(0, 1);
+    let mut kept = vec![module.instantiate().await?];
+    one(&mut kept[0], &event, 0).await?;
+    let before = memory_mb(std::process::id());
+    for n in 0..instances {
+        let mut instance = module.instantiate().await?;
+        one(&mut instance, &event, n).await?;
+        kept.push(instance);
+    }
+    Ok((memory_mb(std::process::id()) - before) * 1_024.0 / instances as f64)
+}
+
+/// The same component on wasmtime alone.
+mod bare {
+    use std::path::Path;
+    use std::time::Instant;
+
+    use anyhow::{Result, bail, ensure};
+    use keyrail_benches::flight;
+    use wasmtime::component::{Component, HasSelf, Linker, ResourceTable};
+    use wasmtime::{Engine, Store};
+    use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+    #[allow(missing_docs, clippy::all, clippy::pedantic)]
+    mod bindings {
+        wasmtime::component::bindgen!({ path: "../wit", world: "handler" });
+    }
+    use bindings::keyrail::handler::{logging, outbox, state, types};
+
+    struct Nothing {
+        wasi: WasiCtx,
+        table: ResourceTable,
+    }
+
+    impl WasiView for Nothing {
+        fn ctx(&mut self) -> WasiCtxView<'_> {
+            WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        }
+    }
+
+    impl types::Host for Nothing {}
+
+    impl state::Host for Nothing {
+        fn get(&mut self, _: String) -> Option<Vec<u8>> {
+            None
+        }
+
+        fn put(&mut self, _: String, _: Vec<u8>) -> Result<(), state::StateError> {
+            Ok(())
+        }
+
+        fn remove(&mut self, _: String) -> Result<(), state::StateError> {
+            Ok(())
+        }
+    }
+
+    impl outbox::Host for Nothing {
+        fn emit(&mut self, _: outbox::Outgoing) -> Result<String, outbox::EmitError> {
+            Ok(String::new())
+        }
+    }
+
+    impl logging::Host for Nothing {
+        fn log(&mut self, _: logging::Level, _: String, _: String) {}
+    }
+
+    pub(super) struct Handler {
+        store: Store<Nothing>,
+        handler: bindings::Handler,
+    }
+
+    impl Handler {
+        pub(super) fn load(component: &Path) -> Result<Self> {
+            let load = || -> wasmtime::Result<Self> {
+                let engine = Engine::default();
+                let component = Component::from_file(&engine, component)?;
+                let mut linker = Linker::<Nothing>::new(&engine);
+                wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
+                bindings::Handler::add_to_linker::<_, HasSelf<Nothing>>(&mut linker, |nothing| nothing)?;
+                let nothing = Nothing { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
+                let mut store = Store::new(&engine, nothing);
+                let handler = bindings::Handler::instantiate(&mut store, &component, &linker)?;
+                Ok(Self { store, handler })
+            };
+            load().map_err(|error| anyhow::anyhow!("{error:#}"))
+        }
+
+        /// Microseconds of so many calls.
+        pub(super) fn call_many(&mut self, calls: usize) -> Result<f64> {
+            let event = flight(0, 1);
+            let start = Instant::now();
+            for n in 0..calls {
+                // Made for each call, as a host has to.
+                let event = types::Event {
+                    id: event.id.as_ref().into(),
+                    category: event.category.as_str().into(),
+                    name: event.name.as_str().into(),
+                    version: event.version,
+                    key: event.key.as_ref().map(|key| key.as_str().into()),
+                    epoch: 1,
+                    sequence: n as u64,
+                    generation: 1,
+                    attempt: 1,
+                    recorded_at: 0,
+                    headers: event.headers.clone(),
+                    data: event.data.to_vec(),
+                };
+                match self.handler.keyrail_handler_guest().call_handle(&mut self.store, &event) {
+                    Ok(answer) => ensure!(matches!(answer, types::Disposition::Done), "{answer:?}"),
+                    Err(error) => bail!("{error:#}"),
+                }
+            }
+            Ok(start.elapsed().as_secs_f64() * 1e6)
+        }
+    }
+}

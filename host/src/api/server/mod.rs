@@ -29,12 +29,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aide::axum::ApiRouter;
+use aide::axum::routing::post_with;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Extension, Request};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse;
-use axum::routing::post;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -262,7 +262,8 @@ fn router(api: Arc<Api>, config: &Config, gate: Option<Arc<Gate>>) -> Router {
         Some(gate) => router.route_layer(middleware::from_fn_with_state(gate.clone(), gate::hold_body)),
         None => router,
     };
-    let streaming = ApiRouter::new().route("/v1/publish", post(publishing::publish).layer(DefaultBodyLimit::disable()));
+    let publish = post_with(publishing::publish, openapi::lines_operation).layer(DefaultBodyLimit::disable());
+    let streaming = ApiRouter::new().api_route("/v1/publish", publish);
     let streaming = match &gate {
         Some(gate) => streaming.route_layer(middleware::from_fn_with_state(gate.clone(), gate::time_body)),
         None => streaming,

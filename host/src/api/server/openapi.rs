@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, json_schema};
 
 use super::super::tokens::Role;
-use super::super::wire::{ErrorBody, EventBody, EventsAnswer};
+use super::super::wire::{ErrorBody, EventBody, EventsAnswer, PublishLine};
 use super::Api;
 
 const SCHEME: &str = "token";
@@ -99,6 +99,28 @@ pub(super) fn events_operation(operation: TransformOperation<'_>) -> TransformOp
         (media.to_string(), MediaType { schema, ..MediaType::default() })
     });
     let body = RequestBody { content: content.collect(), required: true, ..RequestBody::default() };
+    operation.inner_mut().request_body = Some(ReferenceOr::Item(body));
+    operation
+}
+
+/// Publishing without a bound on the whole: lines go in and come out while it is under way.
+pub(super) fn lines_operation(operation: TransformOperation<'_>) -> TransformOperation<'_> {
+    const LINES: &str = "application/jsonl";
+    let operation = operation.summary("Publish a file of any size, line by line").description(
+        "Stops at the first bad line unless it is to be left out; what came before it is published. Lines of the answer come          while the body is still sent, so read them meanwhile.",
+    );
+    let mut operation = answers(
+        operation,
+        LINES,
+        "Lines of the form `PublishLine`. The last is `end`: without it the answer was cut off.",
+    );
+    // Named above, so it has to be among the schemas.
+    let _ = in_context(|ctx| ctx.schema.subschema_for::<PublishLine>());
+    let one_a_line =
+        json_schema!({ "type": "string", "description": "one event a line, as `POST /v1/events` takes it" });
+    let schema = Some(SchemaObject { json_schema: one_a_line, external_docs: None, example: None });
+    let content = [(LINES.to_string(), MediaType { schema, ..MediaType::default() })].into_iter().collect();
+    let body = RequestBody { content, required: true, ..RequestBody::default() };
     operation.inner_mut().request_body = Some(ReferenceOr::Item(body));
     operation
 }

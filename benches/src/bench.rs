@@ -90,9 +90,18 @@ pub fn cpu_s(pid: u32) -> f64 {
 
 /// Resident memory of a process.
 pub fn memory_mb(pid: u32) -> f64 {
+    kb_of(pid, "VmRSS:") / 1_024.0
+}
+
+/// Of that what belongs to nobody else: a page of a component's image that many instances read counts for none of them.
+pub fn own_memory_kb(pid: u32) -> f64 {
+    kb_of(pid, "RssAnon:")
+}
+
+fn kb_of(pid: u32, name: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    line.split_whitespace().next().and_then(|kb| kb.parse::<f64>().ok()).unwrap_or(0.0) / 1_024.0
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|kb| kb.parse::<f64>().ok()).unwrap_or(0.0)
 }
 
 /// The compiled `itinerary` of Rust.

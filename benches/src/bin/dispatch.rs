@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use async_trait::async_trait;
 use bytes::Bytes;
-use keyrail_benches::bench::memory_mb;
+use keyrail_benches::bench::own_memory_kb;
 use keyrail_benches::report::{Table, median, number};
 use keyrail_benches::{flight, guest};
 use keyrail_ordering::{EntryId, EntryRef, Event, Generation, Lane, Outgoing, StreamId};
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
     for (language, name, calls, instances) in GUESTS {
         let component = guest(name);
         let cache = tempfile::tempdir()?;
-        let settings = Settings { cache_dir: Some(cache.path().into()), ..Settings::default() };
+        let settings = Settings { cache_dir: Some(cache.path().join("compiled")), ..Settings::default() };
         let start = Instant::now();
         let first = tokio.block_on(load(&settings, &component))?;
         let compiled_ms = start.elapsed().as_secs_f64() * 1e3;
@@ -145,13 +145,13 @@ async fn memory_kb(settings: &Settings, component: &Path, instances: usize) -> R
     let event = flight(0, 1);
     let mut kept = vec![module.instantiate().await?];
     one(&mut kept[0], &event, 0).await?;
-    let before = memory_mb(std::process::id());
+    let before = own_memory_kb(std::process::id());
     for n in 0..instances {
         let mut instance = module.instantiate().await?;
         one(&mut instance, &event, n).await?;
         kept.push(instance);
     }
-    Ok((memory_mb(std::process::id()) - before) * 1_024.0 / instances as f64)
+    Ok((own_memory_kb(std::process::id()) - before) / instances as f64)
 }
 
 /// The same component on wasmtime alone.

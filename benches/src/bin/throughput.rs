@@ -150,12 +150,18 @@ async fn chain() -> Result<()> {
     table.finish()
 }
 
-/// Several hosts on one server; all of them in one process, so that what the machine gives is the same.
+/// Several hosts on one server; all of them in one process, so that what the machine gives is the same. And one that has a place for every
+/// key: then a key is kept between its events.
 async fn hosts(module: &Arc<Module>) -> Result<()> {
     const EVENTS: usize = 100_000;
     const KEYS: usize = 1_000;
-    let mut table = Table::new("hosts", &["hosts", "handled /s", "server busy %", "busiest host %"]);
-    for count in [1, 2, 4] {
+    let mut table = Table::new(
+        "hosts",
+        &["hosts", "places each", "handled /s", "server µs an event", "server busy %", "busiest host %"],
+    );
+    let usual = EngineConfig::default().partitions_max;
+    for (count, partitions_max) in [(1, usual), (2, usual), (4, usual), (1, 2 * KEYS)] {
+        let config = EngineConfig { partitions_max, ..EngineConfig::default() };
         let mut runs = vec![];
         for _ in 0..RUNS {
             let mut server = Server::start().await?;
@@ -165,20 +171,27 @@ async fn hosts(module: &Arc<Module>) -> Result<()> {
             let mut engines = vec![];
             for n in 0..count {
                 let name = format!("host-{n}");
-                engines.push(bench::host(server.broker().await?, handlers.clone(), &config(true), &name).await?);
+                engines.push(bench::host(server.broker().await?, handlers.clone(), &config, &name).await?);
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
             server.reset().await?;
             let (start, cpu_s) = (Instant::now(), server.cpu_s());
             bench::publish(&broker, EVENTS, KEYS).await?;
             let took = bench::until_settled(&engines, EVENTS, start).await?;
-            let busy = (server.cpu_s() - cpu_s) / took.as_secs_f64();
+            let server_s = server.cpu_s() - cpu_s;
             let most = engines.iter().map(|engine| engine.stats().settled).max().unwrap_or(0);
             bench::end(engines).await?;
-            runs.push((EVENTS as f64 / took.as_secs_f64(), busy * 100.0, most as f64 * 100.0 / EVENTS as f64));
+            let events = EVENTS as f64;
+            let took_s = took.as_secs_f64();
+            runs.push([
+                events / took_s,
+                server_s * 1e6 / events,
+                server_s * 100.0 / took_s,
+                most as f64 * 100.0 / events,
+            ]);
         }
-        let of = |what: &dyn Fn(&(f64, f64, f64)) -> f64| number(median(runs.iter().map(what).collect()));
-        table.row(vec![json!(count), of(&|run| run.0), of(&|run| run.1), of(&|run| run.2)]);
+        let of = |which: usize| number(median(runs.iter().map(|run| run[which]).collect()));
+        table.row(vec![json!(count), json!(partitions_max), of(0), of(1), of(2), of(3)]);
     }
     table.finish()
 }

@@ -6,13 +6,13 @@
 --            value, …) or nil when it is large, place and entries; HELD and the holder; HALTED and the record; PAUSED; REFUSED and why
 -- Prevents:  two owners; an owner that reads past entries which its predecessor did not settle; a generation that repeats.
 
-local STATE_NAMES_MAX, STATE_BYTES_MAX = 8, 16384
+-- As the server counts it: names, values, and what they lie in.
+local STATE_BYTES_MAX = 16384
 
-local function small_state(name, count)
-  if count == 0 then return {} end
-  if count > STATE_NAMES_MAX then return false end
-  local names, bytes = redis.call('HKEYS', name), 0
-  for i = 1, #names do bytes = bytes + #names[i] + redis.call('HSTRLEN', name, names[i]) end
+-- All of the state if it is small, false if it is not.
+local function small_state(name)
+  local bytes = redis.call('MEMORY', 'USAGE', name)
+  if not bytes then return {} end
   return bytes <= STATE_BYTES_MAX and redis.call('HGETALL', name)
 end
 
@@ -42,17 +42,23 @@ local function keyrail_acquire(keys, args)
   if holder then return { HELD, token_of(holder) } end
   local settled, to_make = {}, {}
   for i = 1, #keys do
-    local kind = redis.call('TYPE', keys[i]).ok
-    if kind == 'stream' then
-      settled[i], to_make[i] = standing_of(keys[i], group, group_info(keys[i], group))
-    elseif kind ~= 'none' then
-      return { REFUSED, keys[i] .. ' holds a ' .. kind .. ', not a stream; delete it or move it away' }
+    -- The first stream is there as a rule, and its groups tell that as well as its type would.
+    local groups = i == 1 and redis.pcall('XINFO', 'GROUPS', keys[i])
+    if not groups or failure(groups) then
+      local kind = redis.call('TYPE', keys[i]).ok
+      if kind ~= 'stream' and kind ~= 'none' then
+        return { REFUSED, keys[i] .. ' holds a ' .. kind .. ', not a stream; delete it or move it away' }
+      end
+      groups = kind == 'stream' and redis.call('XINFO', 'GROUPS', keys[i])
+    end
+    if groups then
+      settled[i], to_make[i] = standing_of(keys[i], group, row_of(groups, group))
     else
       settled[i] = NOTHING
     end
   end
   local attempts = attempts_of(scope, group)
-  local state = small_state(state_name(scope, group), redis.call('HLEN', state_name(scope, group)))
+  local state = small_state(state_name(scope, group))
   local owners = owners_name(collection, group)
   local previous = redis.call('HGET', owners, key)
 

@@ -11,7 +11,7 @@ local function keyrail_check()
   local calls = {
     { 'DEL', probe }, { 'TIME' }, { 'EXISTS', probe }, { 'TYPE', probe }, { 'GET', probe }, { 'INCR', probe },
     { 'SET', probe, '1' }, { 'PEXPIRE', probe, '1000' }, { 'PTTL', probe }, { 'HGET', probe, 'f' }, { 'HEXISTS', probe, 'f' }, { 'HMGET', probe, 'f' },
-    { 'HGETALL', probe }, { 'HKEYS', probe }, { 'HLEN', probe }, { 'HSTRLEN', probe, 'f' }, { 'HSET', probe, 'f', '1' },
+    { 'HGETALL', probe }, { 'HKEYS', probe }, { 'HLEN', probe }, { 'MEMORY', 'USAGE', probe }, { 'HSET', probe, 'f', '1' },
     { 'HSETNX', probe, 'f', '1' }, { 'HDEL', probe, 'f' }, { 'HINCRBY', probe, 'f', '1' }, { 'SADD', probe, 'm' },
     { 'SREM', probe, 'm' }, { 'SCARD', probe }, { 'SMEMBERS', probe }, { 'SISMEMBER', probe, 'm' }, { 'ZADD', probe, '0', 'm' }, { 'ZREM', probe, 'm' },
     { 'ZSCORE', probe, 'm' }, { 'ZRANGE', probe, '0', '0' },

@@ -100,7 +100,7 @@ local function keyrail_commit(keys, args)
   if from == 0 and not left then
     redis.pcall('ZREM', ready_name(collection, group), key)
     if release then
-      trim_all(keys, group, settled, retention_of(keeps))
+      trim_all(keys, place, group, settled, retention_of(keeps))
       give_up(scope, collection, group, key, token)
       return { OK, 0, 1 }
     end

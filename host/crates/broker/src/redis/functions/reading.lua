@@ -142,17 +142,18 @@ local function emit_all(args, at, emits)
   if emits > 0 then redis.call('PUBLISH', OUTBOX, '') end
 end
 
--- For an owner: what everybody has settled of its streams goes. A stream of which it has settled nothing keeps everything.
-local function trim_all(streams, group, settled, keeps)
+-- For an owner: what everybody has settled of its streams goes. A stream of which it has settled nothing keeps everything. That at
+-- `place` (0 for none) was written to in this call, so it surely is a stream.
+local function trim_all(streams, place, group, settled, keeps)
   for i = 1, #streams do
-    if settled[i] ~= NOTHING and is_stream(streams[i]) then trim(streams[i], keeps, group, settled[i]) end
+    if settled[i] ~= NOTHING and (i == place or is_stream(streams[i])) then trim(streams[i], keeps, group, settled[i]) end
   end
 end
 
 -- Nothing unsettled is left: the key leaves the ready set, and what everybody has settled goes.
 local function run_dry(streams, settled, collection, group, key, keeps)
   redis.pcall('ZREM', ready_name(collection, group), key)
-  trim_all(streams, group, settled, keeps)
+  trim_all(streams, 0, group, settled, keeps)
 end
 
 -- The lease goes, in order: whatever its owner had in hand was not begun, or is given up.

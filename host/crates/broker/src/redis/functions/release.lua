@@ -18,7 +18,7 @@ local function keyrail_release(keys, args)
     redis.call('PUBLISH', ready, key)
   else
     local _, settled = parts_of(lease, token)
-    trim_all(keys, group, settled, retention_of(args[6]))
+    trim_all(keys, 0, group, settled, retention_of(args[6]))
   end
   return { OK }
 end

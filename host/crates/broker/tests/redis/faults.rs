@@ -121,6 +121,8 @@ async fn c007_a_key_of_another_type_fails_alone() {
     assert!(answers[0].is_ok());
     assert!(matches!(&answers[1], Err(PublishError::Refused(why)) if why.contains("order:k9")), "{answers:?}");
     assert!(matches!(answers[2], Err(PublishError::NotTried)));
+    let ready = world.a.ready(&source(), 0, 10).await.unwrap().keys;
+    assert_eq!(ready.iter().map(ToString::to_string).collect::<Vec<_>>(), ["k8"], "nobody is sent to what was refused");
     let refused = world.a.acquire(partition("k9"), &owner("a"), TTL_MS, 10).await;
     assert!(matches!(refused, Err(AcquireError::Broker(Error::Refused(why))) if why.contains("string")));
     assert_eq!(ids(&world.acquire(&world.a, "k8", "a").await.entries), ["k8-1"]);

@@ -1,19 +1,16 @@
-//! The parts by themselves: wire, step, invoke.
+//! The parts by themselves: wire and step. A call of a guest is measured by the program `dispatch`.
 #![allow(missing_docs)]
 
 use std::hint::black_box;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
-use keyrail_benches::{flight, guest};
+use keyrail_benches::flight;
 use keyrail_broker::wire;
 use keyrail_ordering::{
-    BatchLimits, Content, Entry, EntryId, EntryRef, Generation, HaltCause, HaltRecord, Input, Lane, Outcome, Outgoing,
-    Partition, Policy, ReadAheadLimits, RetryPolicy, StreamId,
+    BatchLimits, Content, Entry, EntryId, EntryRef, HaltCause, HaltRecord, Input, Lane, Outcome, Partition, Policy,
+    ReadAheadLimits, RetryPolicy, StreamId,
 };
-use keyrail_runtime::{Answer, Call, CallHost, Emit, EmitRefusal, Manifest, Runtime, Settings};
 
 fn entry(sequence: u64) -> Arc<Entry> {
     let event = flight(sequence as usize, 1);
@@ -61,49 +58,5 @@ fn step(c: &mut Criterion) {
     });
 }
 
-/// No state, no emits.
-struct Nothing;
-
-#[async_trait]
-impl CallHost for Nothing {
-    async fn state(&mut self, _name: &str) -> Result<Option<Bytes>, String> {
-        Ok(None)
-    }
-
-    fn accept(&mut self, _emit: Emit, _nth: u32) -> Result<Outgoing, EmitRefusal> {
-        Err(EmitRefusal::Other("no emits here".into()))
-    }
-}
-
-fn invoke(c: &mut Criterion) {
-    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
-    let module = tokio.block_on(async {
-        let runtime = Runtime::new(Settings::default()).expect("default settings");
-        runtime.load(&guest("itinerary"), &Manifest::default()).await.expect("built by xtask")
-    });
-    let entry = entry(0);
-    let Content::Event(event) = &entry.content else { unreachable!("made as one") };
-    let call =
-        Call { entry: &entry.at, event, recorded_at_ms: 0, generation: Generation(1), attempt: 1, trace_id: None };
-    c.bench_function("invoke/itinerary, warm instance", |b| {
-        let mut instance = tokio.block_on(module.instantiate()).expect("an empty pool");
-        b.iter(|| {
-            if instance.is_spent() {
-                instance = tokio.block_on(module.instantiate()).expect("one at a time");
-            }
-            let answer = tokio.block_on(instance.call(&call, Box::new(Nothing)));
-            assert!(matches!(answer, Answer::Done(_)));
-        });
-    });
-    c.bench_function("invoke/itinerary, fresh instance", |b| {
-        b.iter(|| {
-            tokio.block_on(async {
-                let mut instance = module.instantiate().await.expect("one at a time");
-                assert!(matches!(instance.call(&call, Box::new(Nothing)).await, Answer::Done(_)));
-            });
-        });
-    });
-}
-
-criterion_group!(benches, wire_record, step, invoke);
+criterion_group!(benches, wire_record, step);
 criterion_main!(benches);

@@ -13,7 +13,7 @@ use keyrail::config::EngineConfig;
 use keyrail::engine::{Engine, Handler, HandlerInstance};
 use keyrail_broker::redis::{RedisBroker, RedisSettings};
 use keyrail_broker::testing::RedisServer;
-use keyrail_broker::{Broker, CatalogStore as _, Publication, Publish as _};
+use keyrail_broker::{Broker, CatalogStore as _, Publication};
 use keyrail_ordering::{
     BatchLimits, CategoryName, Effects, Event, Field, FieldType, GroupName, Key, KeyRules, Lane, MessageName,
     MessageType, Metadata, OwnerId, Role, SequentialBy, StateChange,
@@ -82,6 +82,15 @@ fn publication(n: usize, keys: usize) -> Publication {
     Publication { event, key_field: Some("client".into()), lane: Lane::Primary, dedupe_window_ms: 0 }
 }
 
+/// A connection of its own, for which the handler is registered.
+async fn connected(server: &RedisServer, handler: &Writer) -> Arc<dyn Broker> {
+    let broker = RedisBroker::connect(&server.url(), RedisSettings::default()).await.unwrap();
+    let (catalog, version) = broker.catalog().await.unwrap();
+    let catalog = catalog.register(&handler.metadata, "0", broker.capabilities()).unwrap();
+    broker.set_catalog(&catalog, version).await.unwrap().unwrap();
+    Arc::new(broker)
+}
+
 /// For each event: functions that the owner called, and commands that ran, inside of functions too.
 struct Cost {
     functions: f64,
@@ -91,12 +100,8 @@ struct Cost {
 /// Publishes events, and counts what handling them costs.
 async fn cost(events: usize, keys: usize, is_batched: bool) -> Cost {
     let server = RedisServer::start().unwrap();
-    let broker: Arc<dyn Broker> =
-        Arc::new(RedisBroker::connect(&server.url(), RedisSettings::default()).await.unwrap());
     let handler = writer(is_batched);
-    let (catalog, version) = broker.catalog().await.unwrap();
-    let catalog = catalog.register(&handler.metadata, "0", broker.capabilities()).unwrap();
-    broker.set_catalog(&catalog, version).await.unwrap().unwrap();
+    let broker = connected(&server, &handler).await;
     for first in (0..events).step_by(100) {
         let batch = (first..events.min(first + 100)).map(|n| publication(n, keys)).collect();
         for answer in broker.publish(batch).await.unwrap() {
@@ -164,12 +169,8 @@ async fn an_event_now_and_then_costs_two_calls() {
 async fn an_event_of_a_key_that_comes_back_costs_one_function() {
     const EVENTS: u64 = 200;
     let server = RedisServer::start().unwrap();
-    let connect = async || RedisBroker::connect(&server.url(), RedisSettings::default()).await.unwrap();
-    let (broker, publisher) = (Arc::new(connect().await), connect().await);
     let handler = writer(true);
-    let (catalog, version) = publisher.catalog().await.unwrap();
-    let catalog = catalog.register(&handler.metadata, "0", publisher.capabilities()).unwrap();
-    publisher.set_catalog(&catalog, version).await.unwrap().unwrap();
+    let (broker, publisher) = (connected(&server, &handler).await, connected(&server, &handler).await);
     let config = EngineConfig {
         linger_ms: 600_000,
         sweep_interval_ms: 600_000,
@@ -216,12 +217,8 @@ async fn no_bell_is_lost_while_keys_are_given_up() {
     const EVENTS: usize = 3_000;
     const KEYS: usize = 4;
     let server = RedisServer::start().unwrap();
-    let connect = async || RedisBroker::connect(&server.url(), RedisSettings::default()).await.unwrap();
-    let (broker, publisher) = (Arc::new(connect().await), connect().await);
     let handler = writer(true);
-    let (catalog, version) = publisher.catalog().await.unwrap();
-    let catalog = catalog.register(&handler.metadata, "0", publisher.capabilities()).unwrap();
-    publisher.set_catalog(&catalog, version).await.unwrap().unwrap();
+    let (broker, publisher) = (connected(&server, &handler).await, connected(&server, &handler).await);
     let config = EngineConfig { linger_ms: 1, sweep_interval_ms: 600_000, ..EngineConfig::default() };
     let engine = Engine::start(broker, vec![Arc::new(handler)], &config, OwnerId::new("heard")).await.unwrap();
     let mut published = 0;

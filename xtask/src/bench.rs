@@ -19,7 +19,7 @@ pub(crate) enum Only {
     Standing,
     /// A call of a guest beside the same call on wasmtime alone, fresh instances, their memory.
     Dispatch,
-    /// Step, wire, and a call of a handler, by themselves.
+    /// Step and wire, by themselves.
     Parts,
     /// How long keys pause when owners change. No rates, so the ordinary build will do.
     Ownership,

@@ -9,6 +9,7 @@
 //! given up between two events.
 
 mod lately;
+mod looking;
 mod sources;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -28,13 +29,12 @@ use super::shared::Shared;
 use super::worker::{self, Ending};
 use crate::telemetry::metrics::LossCause;
 use lately::Lately;
+use looking::Sweep;
 
 /// Partitions that failed lately, or that are another host's; beyond this the knowledge is dropped.
 const REMEMBERED_MAX: usize = 10_000;
 /// Bells and endings that are handled before the ready sets are looked through again.
 const SIGNALS_MAX: usize = 256;
-/// Least time between two looks that only time asked for.
-const LOOK_MIN_MS: u64 = 25;
 
 pub(super) async fn run(shared: Arc<Shared>, sources: Vec<ReadySource>, mut bells: Bells) {
     let (ended, mut endings) = mpsc::channel(shared.config.partitions_max);
@@ -91,23 +91,6 @@ pub(super) async fn run(shared: Arc<Shared>, sources: Vec<ReadySource>, mut bell
     }
 }
 
-/// How far one ready set has been looked through.
-struct Sweep {
-    source: ReadySource,
-    /// Where to go on; none when it need not be.
-    cursor: Option<u64>,
-    /// When this pass began. What is another host's and has been free since before then long enough is taken in it.
-    since_ms: u64,
-    /// Whether this pass found anything: then another pass follows, since keys shift while they are settled.
-    found: bool,
-}
-
-impl Sweep {
-    fn new(source: ReadySource) -> Self {
-        Self { source, cursor: Some(0), since_ms: 0, found: false }
-    }
-}
-
 struct Discovery {
     shared: Arc<Shared>,
     /// Of everything that is served.
@@ -161,75 +144,6 @@ impl Discovery {
             }
         }
         self.shared.crowded.store(!self.candidates.is_empty(), Relaxed);
-    }
-
-    /// Reads the next page of one ready set. False if the broker failed.
-    async fn look(&mut self, index: usize) -> bool {
-        let now_ms = self.shared.machine.now_ms();
-        let sweep = &mut self.sweeps[index];
-        let cursor = sweep.cursor.unwrap_or(0);
-        if cursor == 0 {
-            sweep.since_ms = now_ms;
-        }
-        let limit = self.shared.config.discovery_batch_max;
-        let page = match self.shared.broker.ready(&sweep.source, cursor, limit).await {
-            Ok(page) => page,
-            Err(error) => {
-                self.shared.metrics().broker_failed(&error);
-                warn!(%error, "a ready set could not be read");
-                self.sweeps[index].cursor = None;
-                return false;
-            }
-        };
-        let (source, since_ms) = (sweep.source.clone(), sweep.since_ms);
-        if let Some(due_ms) = page.due_ms {
-            self.look_by(now_ms + due_ms.max(LOOK_MIN_MS));
-        }
-        let membership = self.shared.membership();
-        let mut found = false;
-        for key in page.keys {
-            let Some(spec) = self.spec_of(&source, key) else { continue };
-            if self.may_take(&membership, &spec.id, since_ms) {
-                found |= self.enqueue(spec);
-            }
-        }
-        let sweep = &mut self.sweeps[index];
-        sweep.found |= found;
-        sweep.cursor = page.next;
-        if sweep.cursor.is_none() {
-            if std::mem::take(&mut sweep.found) {
-                sweep.cursor = Some(0);
-            } else {
-                self.forget_passed();
-            }
-        }
-        true
-    }
-
-    /// Whether this host takes a partition that has no owner: it should have it, or nobody took it for `grace_ms`.
-    fn may_take(&mut self, membership: &Membership, partition: &PartitionId, now_ms: u64) -> bool {
-        if is_taker(membership, &self.shared, partition) {
-            return true;
-        }
-        let grace_ms = self.shared.config.grace_ms;
-        let free_since_ms = *self.passed.entry(partition.clone()).or_insert(now_ms);
-        if now_ms >= free_since_ms + grace_ms {
-            self.passed.remove(partition);
-            debug!(%partition, "taken although another host should have it: it was free for the grace period");
-            return true;
-        }
-        self.look_by(free_since_ms + grace_ms);
-        false
-    }
-
-    /// What was free for the grace period when a pass began, and was not found in it, is not free any more.
-    fn forget_passed(&mut self) {
-        let begun_ms = self.sweeps.iter().map(|sweep| sweep.since_ms).min().unwrap_or(0);
-        let grace_ms = self.shared.config.grace_ms;
-        self.passed.retain(|_, free_since_ms| begun_ms < *free_since_ms + grace_ms);
-        if self.passed.len() > REMEMBERED_MAX {
-            self.passed.clear();
-        }
     }
 
     fn look_by(&mut self, at_ms: u64) {
@@ -298,21 +212,6 @@ impl Discovery {
 
     fn spec_of(&self, source: &ReadySource, key: Key) -> Option<PartitionSpec> {
         source.partition(&self.shared.catalog(), key)
-    }
-
-    fn sweep(&mut self, source: &ReadySource) {
-        if let Some(sweep) = self.sweeps.iter_mut().find(|sweep| sweep.source == *source) {
-            sweep.cursor.get_or_insert(0);
-        }
-    }
-
-    fn sweep_all(&mut self) {
-        for sweep in &mut self.sweeps {
-            sweep.cursor.get_or_insert(0);
-        }
-        self.look_at_ms = u64::MAX;
-        let now_ms = self.shared.machine.now_ms();
-        self.cooling.retain(|_, until_ms| now_ms < *until_ms);
     }
 
     fn start(&mut self, spec: PartitionSpec) {

@@ -43,6 +43,18 @@ async fn halted() -> (Story, EntryRef) {
     (story, head)
 }
 
+/// The contract allows one crash; here it is known that nothing was in hand.
+#[tokio::test]
+async fn an_owner_that_dies_with_empty_hands_is_no_crash() {
+    let story = begin().await;
+    story.publish("a", ["e1"]).await;
+    let first = story.acquire("A", "a").await;
+    story.commit(&first.lease, &first.entries[0]).await;
+    story.publish("a", ["e2"]).await;
+    let second = story.take_over(&first.lease, "B").await;
+    assert!(second.attempts.is_none(), "it had not read the event");
+}
+
 #[tokio::test]
 async fn a_halted_head_is_retried_skipped_or_set_aside() {
     for action in [HeadAction::Retry, HeadAction::Skip, HeadAction::SetAside] {

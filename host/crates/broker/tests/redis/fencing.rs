@@ -111,6 +111,30 @@ async fn a_lapsed_lease_counts_a_crash_of_the_head_and_a_release_does_not() {
     assert_eq!((record.head, record.attempts, record.crashes), (last.entries[1].at.clone(), 0, 1));
 }
 
+/// Decision 0011: whether a kept key's owner had read its next event is not on record, so it counts once; after a release it does not.
+#[tokio::test]
+async fn an_owner_that_dies_while_it_keeps_a_key_is_one_crash_and_after_a_release_none() {
+    for (is_released, expected) in [(false, Some(1)), (true, None)] {
+        let world = World::new().await;
+        world.publish("k1", 1..=1).await;
+        let held = world.acquire(&world.a, "k1", "a").await;
+        world.a.commit(&held.lease, settle(&held.entries[0])).await.unwrap();
+        world.publish("k1", 2..=2).await;
+        if is_released {
+            world.a.release(&held.lease).await.unwrap();
+        } else {
+            world.lapse("k1").await;
+        }
+        let next = world.acquire(&world.b, "k1", "b").await;
+        assert_eq!(next.attempts.map(|record| record.crashes), expected);
+        // It is forgotten with that event.
+        world.b.commit(&next.lease, settle(&next.entries[0])).await.unwrap();
+        world.b.release(&next.lease).await.unwrap();
+        world.publish("k1", 3..=3).await;
+        assert_eq!(world.acquire(&world.a, "k1", "a").await.attempts, None);
+    }
+}
+
 #[tokio::test]
 async fn a_lease_ends_by_itself_and_a_renewed_one_does_not() {
     let world = World::new().await;

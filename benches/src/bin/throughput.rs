@@ -78,6 +78,8 @@ async fn redis(module: &Arc<Module>, wanted: &[usize]) -> Result<()> {
     );
     for (keys, events) in ROWS.into_iter().filter(|(keys, _)| wanted.is_empty() || wanted.contains(keys)) {
         for is_batched in [false, true] {
+            if std::env::var("ONLY").is_ok_and(|only| (only == "batched") != is_batched) { continue; }
+            let events = std::env::var("EVENTS").map_or(events, |n| n.parse().unwrap());
             let mut runs = vec![];
             for _ in 0..RUNS {
                 runs.push(run(module, keys, events, is_batched).await?);

@@ -26,6 +26,8 @@ impl Answer {
     pub(super) fn of(value: Value) -> Result<Self, Error> {
         match value {
             Value::Array(values) => Ok(Self(values.into_iter())),
+            // A status with nothing behind it: a list of one costs the server a microsecond.
+            Value::Int(_) => Ok(Self(vec![value].into_iter())),
             Value::Nil => Ok(Self(vec![].into_iter())),
             other => Err(unexpected("a list", &other)),
         }

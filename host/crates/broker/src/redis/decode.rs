@@ -13,7 +13,7 @@ use redis::Value;
 use super::answer::{Answer, entry_id};
 use crate::Error;
 
-/// Entries of one stream that follow an id. Sequences are contiguous, so one that is not there was deleted or trimmed by others:
+/// Entries of one stream that follow an id; those up to it are left out. Sequences are contiguous, so one that is not there was deleted or trimmed by others:
 /// it is named, the first of each hole. Without an id before it, or with 0-0, the first one may be any.
 pub(super) fn entries_after(
     before: Option<EntryId>,
@@ -25,6 +25,9 @@ pub(super) fn entries_after(
     for value in list.rest() {
         let entry = entry(stream, value)?;
         let id = entry.at.id;
+        if before.is_some_and(|before| id <= before) {
+            continue;
+        }
         if let Some(before) = before.filter(|before| !before.is_followed_by(id)) {
             let sequence = if before.epoch == id.epoch { before.sequence + 1 } else { 0 };
             let at = EntryRef { stream: stream.clone(), id: EntryId::new(id.epoch, sequence) };

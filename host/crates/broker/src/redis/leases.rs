@@ -11,9 +11,9 @@ use super::connection::Connection;
 use super::decode;
 use super::functions::{self, Call};
 use super::keyspace::{self, Listing, Part};
-use super::reading::{Reading, inside};
+use super::reading::{Reading, inside, is_first_of_a_key};
 use super::{READ_MAX, RedisBroker, TIME_MAX_MS, bells, members};
-use crate::{AcquireError, Acquired, Bells, Error, Heartbeat, Leases, ReadySet, ReadySource, wire};
+use crate::{AcquireError, Acquired, Bells, Error, Heartbeat, Leases, ReadySet, ReadySource, Retention, wire};
 
 /// Leases in one call.
 const RENEW_MAX: usize = 200;
@@ -29,15 +29,25 @@ impl Leases for RedisBroker {
     ) -> Result<Acquired, AcquireError> {
         let names = self.stream_names(&partition);
         let take_max = take_max.clamp(1, READ_MAX);
+        // A stream of which nothing settled is kept begins with what is not: then its first rows can be on their way behind the call.
+        let reads_along = is_first_of_a_key(&partition, 1) && self.settings.retention == Retention::default();
+        let read_inside = if reads_along { 0 } else { inside(&partition, take_max) };
         let mut call = Self::partition_call("keyrail_5_acquire", &partition, &names);
         call.arg(owner.as_str())
             .arg(ttl_ms.clamp(1, TIME_MAX_MS))
-            .arg(inside(&partition, take_max))
+            .arg(read_inside)
             .arg(self.highest.load(Ordering::Relaxed))
             .arg(self.kept());
-        let mut answer = Answer::of(self.call(&call).await.map_err(Error::from)?)?;
+        let along = async {
+            if reads_along { Some(self.read_rows(&names[0], "-", take_max).await) } else { None }
+        };
+        let (answer, along) = futures::join!(self.call(&call), along);
+        let mut answer = Answer::of(answer.map_err(Error::from)?)?;
         match answer.status()? {
-            Status::Ok => Ok(self.acquired(partition, owner, names, answer, take_max).await?),
+            Status::Ok => {
+                let first = FirstRead { max: take_max, inside: read_inside.max(1), along };
+                Ok(self.acquired(partition, owner, names, answer, first).await?)
+            }
             Status::Held => Err(AcquireError::Held { holder: answer.text()? }),
             Status::Halted => Err(AcquireError::Halted(Box::new(wire::decode(&answer.bytes()?)?))),
             Status::Paused => Err(AcquireError::Paused),
@@ -83,6 +93,15 @@ impl Leases for RedisBroker {
     }
 }
 
+/// How the first entries of an ownership were asked for.
+struct FirstRead {
+    max: usize,
+    /// How many the function reads itself, if it has to look.
+    inside: usize,
+    /// Rows of the first stream that came along, from its beginning.
+    along: Option<Result<Answer, Error>>,
+}
+
 impl RedisBroker {
     async fn acquired(
         &self,
@@ -90,16 +109,12 @@ impl RedisBroker {
         owner: &OwnerId,
         names: Arc<[String]>,
         mut answer: Answer,
-        take_max: usize,
+        first: FirstRead,
     ) -> Result<Acquired, Error> {
-        let generation = answer.number()?;
-        self.saw_generation(generation);
-        let more = answer.flag()?;
-        let settled = decode::settled(answer.list()?)?;
-        // Of epoch 0 is what stands for nothing.
-        let positions = partition.streams.iter().cloned().zip(settled.iter().copied());
-        let positions = positions.filter(|(_, id)| id.epoch > 0).collect();
-        let attempts = decode::attempts(answer.optional_list()?, &partition.streams, &names)?;
+        let text = answer.text()?;
+        let lease = Lease { generation: generation_of(&text, owner)?, partition, owner: owner.clone() };
+        self.saw_generation(lease.generation.0);
+        let attempts = decode::attempts(answer.optional_list()?, &lease.partition.streams, &names)?;
         let state = match answer.optional_list()? {
             None => None,
             Some(mut listed) => {
@@ -110,13 +125,30 @@ impl RedisBroker {
                 Some(state)
             }
         };
-        let lease = Lease { partition, owner: owner.clone(), generation: Generation(generation) };
-        let (serving, generation) = (answer.number()? as usize, lease.generation);
-        let has_failed = attempts.is_some();
-        let reading = Reading { generation, names, serving, settled, last: None, more, has_failed };
-        let (entries, more) = self.first_rows(&lease, reading, answer.list()?, take_max).await?;
+        let Some(mut reading) = Reading::of_lease(&lease, &text, names)? else {
+            return Err(Error::Corrupt(format!("acquire answered with the lease {text}")));
+        };
+        reading.has_failed = attempts.is_some();
+        // Of epoch 0 is what stands for nothing.
+        let positions = lease.partition.streams.iter().cloned().zip(reading.settled.iter().copied());
+        let positions = positions.filter(|(_, id)| id.epoch > 0).collect();
+        let inside = answer.list()?;
+        let (entries, more) = match first.along.filter(|_| reading.serving == 1) {
+            Some(rows) => self.rows_along(&lease, reading, rows, first.max).await?,
+            None => {
+                reading.more = inside.len() == first.inside;
+                self.first_rows(&lease, reading, inside, first.max).await?
+            }
+        };
         Ok(Acquired { lease, entries, attempts, positions, more, state })
     }
+}
+
+/// The generation in the text of this owner's lease.
+fn generation_of(text: &str, owner: &OwnerId) -> Result<Generation, Error> {
+    let rest = text.strip_prefix(owner.as_str()).and_then(|rest| rest.strip_prefix(':'));
+    let number = rest.and_then(|rest| rest.split(' ').next()?.parse().ok());
+    number.map(Generation).ok_or_else(|| Error::Corrupt(format!("acquire answered with the lease {text}")))
 }
 
 /// Renews over a connection of its own, which opens at the first call, on the thread that makes it.

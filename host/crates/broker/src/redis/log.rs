@@ -85,22 +85,42 @@ impl Log for RedisBroker {
         let in_hand = reading.in_hand();
         let take_max = commit.take_max.min(READ_MAX);
         let reads_on = take_max > 0 && reading.more && is_first_of_a_key(&lease.partition, place);
-        let mut call = Self::partition_call("keyrail_5_commit", &lease.partition, &reading.names);
-        call.arg(&token)
-            .arg(expected)
-            .arg(reading.lease_text(&token))
-            .arg(place)
-            .arg(first.id.to_string())
-            .arg(last.id.to_string())
-            .arg(last.id.sequence + 1)
-            .flag(is_time_to_trim(first.id, last.id))
-            .flag(reading.has_failed)
-            .flag(in_hand.is_none() && !reads_on)
-            .arg(if take_max == 0 { 0 } else { inside(&lease.partition, take_max) })
-            .flag(commit.release)
-            .arg(self.kept())
-            .arg(commit.version.as_deref().unwrap_or_default());
-        effects(&mut call, &commit.effects);
+        let goes_on = in_hand.is_some() || reads_on;
+        let trims = is_time_to_trim(first.id, last.id);
+        let effects = &commit.effects;
+        let only_settles = goes_on
+            && !(trims || reading.has_failed || commit.version.is_some() || effects.emits.len() > 0)
+            && effects.state.iter().all(|change| change.value.is_some());
+        let mut call;
+        if only_settles {
+            call = Call::new("keyrail_5_settle", 1);
+            call.arg(&reading.names[place - 1])
+                .arg(keyspace::scope(&lease.partition.id))
+                .arg(lease.partition.id.group.as_str())
+                .arg(expected)
+                .arg(reading.lease_text(&token))
+                .arg(place)
+                .arg(last.id.to_string())
+                .arg(last.id.sequence + 1);
+            puts(&mut call, effects);
+        } else {
+            call = Self::partition_call("keyrail_5_commit", &lease.partition, &reading.names);
+            call.arg(&token)
+                .arg(expected)
+                .arg(reading.lease_text(&token))
+                .arg(place)
+                .arg(first.id.to_string())
+                .arg(last.id.to_string())
+                .arg(last.id.sequence + 1)
+                .flag(trims)
+                .flag(reading.has_failed)
+                .flag(!goes_on)
+                .arg(if take_max == 0 { 0 } else { inside(&lease.partition, take_max) })
+                .flag(commit.release)
+                .arg(self.kept())
+                .arg(commit.version.as_deref().unwrap_or_default());
+            all_effects(&mut call, effects);
+        }
         let committing = self.fenced(&call, Some(first));
         if reads_on {
             // On its way behind the commit, on the same connection.
@@ -118,26 +138,28 @@ impl Log for RedisBroker {
         }
         let mut answer = committing.await?;
         reading.has_failed = false;
-        let left = answer.flag()?;
+        if in_hand.is_some() {
+            self.readings.set(lease, reading);
+            // What is behind that which is in hand was not looked at.
+            return Ok(Committed { entries: vec![], more: true, released: false });
+        }
+        let more = answer.flag()?;
         if answer.flag()? {
             return Ok(Committed { entries: vec![], more: false, released: true });
         }
         let mut entries = vec![];
-        if in_hand.is_none() {
-            let from = answer.number()? as usize;
-            if let Some(stream) = lease.partition.streams.get(from.wrapping_sub(1)) {
-                entries = decode::entries_after(Some(reading.settled[from - 1]), answer.list()?, stream)?;
-            }
-            // One that has run dry stays with its stream.
-            if from > 0 || left {
-                reading.serving = from;
-            }
-            reading.last = entries.last().map(|entry| entry.at.id);
-            reading.more = left;
+        let from = answer.number()? as usize;
+        if let Some(stream) = lease.partition.streams.get(from.wrapping_sub(1)) {
+            entries = decode::entries_after(Some(reading.settled[from - 1]), answer.list()?, stream)?;
         }
+        // One that has run dry stays with its stream.
+        if from > 0 || more {
+            reading.serving = from;
+        }
+        reading.last = entries.last().map(|entry| entry.at.id);
+        reading.more = more;
         self.readings.set(lease, reading);
-        // What is behind that which is in hand was not looked at.
-        Ok(Committed { entries, more: left || in_hand.is_some(), released: false })
+        Ok(Committed { entries, more, released: false })
     }
 
     async fn fail(
@@ -249,6 +271,32 @@ impl RedisBroker {
         Ok((entries, more))
     }
 
+    /// The rows of the first stream that came along with acquire. Reads again where they end before anything that is not settled:
+    /// another group is behind.
+    pub(super) async fn rows_along(
+        &self,
+        lease: &Lease,
+        mut reading: Reading,
+        rows: Result<Answer, Error>,
+        max: usize,
+    ) -> Result<(Vec<Arc<Entry>>, bool), Error> {
+        let (settled, stream) = (reading.settled[0], &lease.partition.streams[0]);
+        let (mut entries, mut more) = (vec![], true);
+        if let Ok(rows) = rows {
+            more = rows.len() == max;
+            entries = decode::entries_after(Some(settled), rows, stream)?;
+        }
+        if entries.is_empty() {
+            // Without rows it is an acquire that read nothing: they are asked for once more.
+            (entries, _) = self.row(lease, &reading.names, 1, settled, max).await.unwrap_or_default();
+            more = true;
+        }
+        reading.last = entries.last().map(|entry| entry.at.id);
+        reading.more = more;
+        self.readings.set(lease, reading);
+        Ok((entries, more))
+    }
+
     /// Entries of one stream behind an id, and whether there may be more. Not fenced: it changes nothing.
     async fn row(
         &self,
@@ -258,11 +306,16 @@ impl RedisBroker {
         after: EntryId,
         max: usize,
     ) -> Result<(Vec<Arc<Entry>>, bool), Error> {
-        let mut read = redis::cmd("XRANGE");
-        read.arg(&names[place - 1]).arg(format!("({after}")).arg("+").arg("COUNT").arg(max);
-        let list = Answer::of(self.connection.call(&read).await?)?;
+        let list = self.read_rows(&names[place - 1], &format!("({after}"), max).await?;
         let is_full = list.len() == max;
         Ok((decode::entries_after(Some(after), list, &lease.partition.streams[place - 1])?, is_full))
+    }
+
+    /// Rows of a stream from an id on.
+    pub(super) async fn read_rows(&self, stream: &str, from: &str, max: usize) -> Result<Answer, Error> {
+        let mut read = redis::cmd("XRANGE");
+        read.arg(stream).arg(from).arg("+").arg("COUNT").arg(max);
+        Answer::of(self.connection.call(&read).await?)
     }
 }
 
@@ -274,14 +327,18 @@ fn place_of(lease: &Lease, stream: &StreamId) -> Result<usize, Error> {
         .ok_or_else(|| Error::Refused(format!("{stream} is no stream of {}", lease.partition.id)))
 }
 
-/// State that is written, state that is removed, events.
-fn effects(call: &mut Call, effects: &Effects) {
-    let puts = || effects.state.iter().filter_map(|change| Some((&change.name, change.value.as_ref()?)));
-    let removals = || effects.state.iter().filter(|change| change.value.is_none());
-    call.arg(puts().count());
-    for (name, value) in puts() {
+/// State that is written: names and values.
+fn puts(call: &mut Call, effects: &Effects) {
+    for (name, value) in effects.state.iter().filter_map(|change| Some((&change.name, change.value.as_ref()?))) {
         call.arg(name).arg(&value[..]);
     }
+}
+
+/// State that is written, state that is removed, events; how many of each comes first.
+fn all_effects(call: &mut Call, effects: &Effects) {
+    let removals = || effects.state.iter().filter(|change| change.value.is_none());
+    call.arg(effects.state.len() - removals().count());
+    puts(call, effects);
     call.arg(removals().count());
     for change in removals() {
         call.arg(&change.name);

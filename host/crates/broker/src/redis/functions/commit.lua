@@ -6,7 +6,7 @@
 --            else in hand, how many to read then, release (1 or 0), what is kept, version that handled the first ('' if it is on
 --            record); number of puts, name and value of each; number of removals, their names; number of emits, eight values of
 --            each: category, key, key field, id, type, version, headers, data
--- Answer:    OK, more, released, place, entries; FENCED; NOT_HEAD and the head or ''; REFUSED and why
+-- Answer:    OK alone if something else is in hand; OK, more, released, place, entries; FENCED; NOT_HEAD and the head or ''; REFUSED and why
 -- Prevents:  effects of an owner that lost its lease, or of an entry that is not the head or was settled already: state,
 --            emits and settlement go together or not at all.
 
@@ -17,6 +17,9 @@ local function note_version(collection, group, key, id, version, stream)
   local name = versions_name(collection, group)
   local lines = redis.pcall('HGET', name, key)
   if failure(lines) then return end
+  -- As a rule it is the one that handled the last entry.
+  local line = '\t' .. version .. '\t' .. stream
+  if lines and string.sub(lines, -#line) == line then return end
   local kept = {}
   for line in string.gmatch(lines or '', '[^\n]+') do kept[#kept + 1] = line end
   local last = kept[#kept] and string.match(kept[#kept], '^[^\t]*\t([^\t]*)\t')
@@ -32,21 +35,16 @@ local function keyrail_commit(keys, args)
   local max, release, keeps, version = tonumber(args[15]), args[16] == '1', args[17], args[18]
   local stream, name = keys[place], lease_name(scope, group)
 
-  -- Checks. The owner tells how far each stream is settled, and that is what the lease says: so these entries are the head
-  -- and what follows it, as long as nothing was committed since that it has not heard of.
-  local lease = redis.call('GET', name)
-  if lease ~= args[6] then
-    return lease and is_held_by(lease, token) and { NOT_HEAD, '' } or { FENCED }
-  end
-  local at = 19
-  local puts, removals = {}, {}
-  for i = at + 1, at + 2 * tonumber(args[at]) do puts[#puts + 1] = args[i] end
-  at = at + #puts + 1
+  -- Checks.
+  local fault = fence_fault(name, args[6])
+  if fault then return fault end
+  local puts_end = 19 + 2 * tonumber(args[19])
+  local at, removals = puts_end + 1, {}
   for i = at + 1, at + tonumber(args[at]) do removals[#removals + 1] = args[i] end
   at = at + #removals + 1
   local emits = tonumber(args[at])
   local state = state_name(scope, group)
-  if #removals > 0 and #puts == 0 then
+  if #removals > 0 and puts_end == 19 then
     local kind = redis.call('TYPE', state).ok
     if kind ~= 'hash' and kind ~= 'none' then return { REFUSED, state .. ' holds a ' .. kind .. ', not a hash' } end
   end
@@ -56,29 +54,8 @@ local function keyrail_commit(keys, args)
   end
 
   -- Writes. The first two can fail, on a key of another type or one that is gone, and then nothing is changed.
-  local failed = failure(redis.pcall('XGROUP', 'SETID', stream, group, last, 'ENTRIESREAD', args[11]))
-  if failed then
-    -- The stream was deleted and began anew, or is gone.
-    if not is_missing_group(failed) then
-      if exists(stream) then return { REFUSED, stream .. ': ' .. failed } end
-      return { NOT_HEAD, '' }
-    end
-    redis.call('XGROUP', 'CREATE', stream, group, last)
-  end
-  if #puts > 0 then
-    local added = 0
-    for from = 1, #puts, CHUNK do
-      local reply = redis.pcall('HSET', state, unpack(puts, from, math.min(from + CHUNK - 1, #puts)))
-      if failure(reply) then
-        local _, settled = parts_of(lease, token)
-        move_to(stream, group, settled[place])
-        return { REFUSED, state .. ': ' .. failure(reply) }
-      end
-      added = added + reply
-    end
-    -- Only a write that adds a name can be the key's first.
-    if added > 0 then redis.pcall('SADD', states_name(collection, group), key) end
-  end
+  fault = settle_with(stream, scope, group, args[6], place, last, args[11], args, 20, puts_end)
+  if fault then return fault end
   if #removals > 0 then call_in_chunks({ 'HDEL', state }, removals, 1) end
   emit_all(args, at, emits)
   if version ~= '' then note_version(collection, group, key, first, version, stream) end
@@ -86,7 +63,7 @@ local function keyrail_commit(keys, args)
   if args[12] == '1' then trim(stream, retention_of(keeps), group, last) end
   if args[14] == '0' then
     redis.call('SET', name, args[7], 'KEEPTTL')
-    return { OK, 0, 0 }
+    return OK
   end
 
   -- Reading on: nothing is in hand.

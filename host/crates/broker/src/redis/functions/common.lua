@@ -5,6 +5,9 @@ local OK, FENCED, NOT_HEAD, REFUSED, HELD, HALTED, PAUSED = 0, 1, 2, 3, 4, 5, 6
 -- Values in one `unpack`, and rows in one read. Lua's stack ends a little above 8,000; 1,000 is our own limit.
 local CHUNK, PAGE = 800, 500
 
+-- How far a stream is settled of which nothing is: below every id, and followed by the first one of any epoch.
+local NOTHING = '0-1'
+
 -- Milliseconds since 1970 by the server's clock.
 local function now_ms()
   local time = redis.call('TIME')
@@ -12,11 +15,18 @@ local function now_ms()
 end
 
 -- Numbers travel as text: Lua would write a large one as 1e+14.
-local function text(number) return string.format('%.0f', number) end
+local function text(number) return string.format('%d', number) end
 
 -- What a `pcall` failed with, or nil.
 local function failure(reply)
   if type(reply) == 'table' then return reply.err end
+end
+
+-- The value of a name in a list of names and values, which is how the server tells of things.
+local function field_of(list, name)
+  for i = 1, #list, 2 do
+    if list[i] == name then return list[i + 1] end
+  end
 end
 
 local function is_missing_group(failed) return string.sub(failed, 1, 7) == 'NOGROUP' end
@@ -34,8 +44,8 @@ local function id_less(a, b)
 end
 
 local function id_after(id)
-  local epoch, sequence = id_parts(id)
-  return text(epoch) .. '-' .. text(sequence + 1)
+  local epoch, sequence = string.match(id, '^(%d+)-(%d+)$')
+  return epoch .. '-' .. text(sequence + 1)
 end
 
 -- Whether an id may directly follow another: the next sequence, or the first of a later epoch.
@@ -49,7 +59,9 @@ end
 local function category_of_stream(stream) return string.match(stream, '^[^:]+') end
 
 -- How long settled entries are kept, from one argument: how many, and how old in ms.
+local NO_RETENTION = { entries = 0, age = 0 }
 local function retention_of(argument)
+  if argument == '0 0' then return NO_RETENTION end
   local entries, age = string.match(argument, '^(%d+) (%d+)$')
   return { entries = tonumber(entries), age = tonumber(age) }
 end
@@ -72,6 +84,8 @@ local function token_of(lease) return string.match(lease, '^[^:]*:%d+') or '' en
 
 -- The place of the stream that has the head, and how far each stream is settled, from a lease of this token.
 local function parts_of(lease, token)
+  local place, primary, backfill = string.match(lease, '^ (%d+) (%S+) (%S+)$', #token + 1)
+  if place then return tonumber(place), { primary, backfill } end
   local serving, settled = 0, {}
   for part in string.gmatch(string.sub(lease, #token + 1), '%S+') do
     if string.find(part, '-', 1, true) then settled[#settled + 1] = part else serving = tonumber(part) end

@@ -19,14 +19,9 @@ local function idle_last(stream)
   if kind ~= 'stream' or redis.call('XLEN', stream) > 0 then return end
   local groups = redis.call('XINFO', 'GROUPS', stream)
   for i = 1, #groups do
-    for j = 1, #groups[i], 2 do
-      if groups[i][j] == 'pending' and groups[i][j + 1] > 0 then return end
-    end
+    if field_of(groups[i], 'pending') > 0 then return end
   end
-  local info = redis.call('XINFO', 'STREAM', stream)
-  for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' then return info[i + 1] end
-  end
+  return field_of(redis.call('XINFO', 'STREAM', stream), 'last-generated-id')
 end
 
 -- A key's lanes with their last ids, when all of it holds nothing, no group has a lease on it, and none stands still.

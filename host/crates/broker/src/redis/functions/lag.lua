@@ -9,10 +9,7 @@
 -- When the first entry behind `settled` was recorded; nil if there is none, or it does not say.
 local function recorded_at(stream, settled)
   local row = redis.call('XRANGE', stream, settled == '' and '-' or '(' .. settled, '+', 'COUNT', 1)[1]
-  local fields = row and row[2] or {}
-  for i = 1, #fields, 2 do
-    if fields[i] == 'at' then return tonumber(fields[i + 1]) end
-  end
+  return row and tonumber(field_of(row[2], 'at'))
 end
 
 local function keyrail_lag(_, args)

@@ -8,7 +8,7 @@
 --            the event id has already; 2 and the key field in force; 3 and why it cannot be written
 -- Prevents:  see publish_one.lua; and a later event of a key getting in front of one that was refused.
 
-local PUBLISH_VERSION = 4
+local PUBLISH_VERSION = 5
 local PUBLISH_FIELDS = 10
 
 local function keyrail_publish(keys, args)

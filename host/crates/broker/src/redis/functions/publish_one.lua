@@ -96,12 +96,8 @@ end
 local function epoch_of(stream)
   local info = redis.pcall('XINFO', 'STREAM', stream)
   if failure(info) then return nil, failure(info) end
-  for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' then
-      local epoch = id_parts(info[i + 1])
-      return text(math.max(epoch, 1))
-    end
-  end
+  local epoch = id_parts(field_of(info, 'last-generated-id'))
+  return text(math.max(epoch, 1))
 end
 
 -- Appends to a stream that is there; answers with nothing when it is not.
@@ -164,6 +160,11 @@ local function append_anew(stream, category, key, field, event, at, known, wake)
   epoch = text(epoch)
   local id = begin(stream, epoch, event, at)
   if failure(id) then return nil, stream .. ': ' .. failure(id) end
+  -- So the server counts from the first entry on what a group has before it, and its first owner need not look for that. One that a
+  -- publisher may not make is made by that owner.
+  for i = 1, key == '' and 0 or #known.groups do
+    redis.pcall('XGROUP', 'CREATE', stream, known.groups[i], NOTHING, 'ENTRIESREAD', '0')
+  end
   redis.call('HSET', known.index, field, epoch)
   if field ~= key and key ~= '' then redis.call('HSETNX', known.index, key, '0') end
   forget(stream, category, key, known, wake)

@@ -1,27 +1,11 @@
 -- Reading for an owner. How far a group has settled a stream is its last-delivered id: nothing is ever pending there, so
 -- reading changes nothing, and order is that of the ids. Entries leave here as `{id, fields}`.
 
--- How many of a partition's streams are primary ones; they stand before the backfill lanes, which have a third segment.
-local function primaries_of(streams)
-  local n = 0
-  while n < #streams and not string.find(streams[n + 1], ':.*:') do n = n + 1 end
-  return n
-end
+-- How many of a partition's streams are primary ones: they stand before the backfill lanes, of which each has one.
+local function primaries_of(streams) return #streams / 2 end
 
--- A group's row of XINFO GROUPS, by field; nil without group.
-local function row_of(rows, group)
-  for i = 1, #rows do
-    local row, info = rows[i], {}
-    for j = 1, #row, 2 do info[row[j]] = row[j + 1] end
-    if info.name == group then return info end
-  end
-end
-
--- The same of a stream that exists.
+-- A group's row, of a stream that exists.
 local function group_info(stream, group) return row_of(redis.call('XINFO', 'GROUPS', stream), group) end
-
--- Of a stream of which nothing is settled: below every id, and followed by the first one of any epoch.
-local NOTHING = '0-1'
 
 local function id_before(id)
   local epoch, sequence = id_parts(id)
@@ -32,17 +16,15 @@ end
 local function start_of(stream)
   local first = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
   if first then return id_before(first[1]) end
-  local info = redis.call('XINFO', 'STREAM', stream)
-  for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' then return info[i + 1] end
-  end
+  return field_of(redis.call('XINFO', 'STREAM', stream), 'last-generated-id')
 end
 
 -- How far a group has settled a stream that is there, from its row, and whether it has to be made first: `new` or `anew`. What a release before
 -- this one left pending is not settled.
 local function standing_of(stream, group, info)
-  if not info or info['last-delivered-id'] == '0-0' then return start_of(stream), info and 'anew' or 'new' end
-  if info.pending == 0 then return info['last-delivered-id'] end
+  local settled = info and field_of(info, 'last-delivered-id')
+  if not info or settled == '0-0' then return start_of(stream), info and 'anew' or 'new' end
+  if field_of(info, 'pending') == 0 then return settled end
   return id_before(redis.call('XPENDING', stream, group)[2]), 'anew'
 end
 

@@ -15,18 +15,15 @@ local function standing(stream, group)
   if not mine then return '', redis.call('XLEN', stream) end
   local settled = standing_of(stream, group, mine)
   -- Pending is what hosts were given of a category without partitions.
-  local waiting = mine.lag or #redis.call('XRANGE', stream, '(' .. mine['last-delivered-id'], '+', 'COUNT', COUNTED_MAX)
+  local waiting = field_of(mine, 'lag')
+    or #redis.call('XRANGE', stream, '(' .. field_of(mine, 'last-delivered-id'), '+', 'COUNT', COUNTED_MAX)
   if settled == NOTHING then settled = '' end
-  return settled, waiting + mine.pending
+  return settled, waiting + field_of(mine, 'pending')
 end
 
 local function look(stream, group)
   if not is_stream(stream) then return '', '', 0 end
-  local last, info = '', redis.call('XINFO', 'STREAM', stream)
-  for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' then last = info[i + 1] end
-  end
-  return last, standing(stream, group)
+  return field_of(redis.call('XINFO', 'STREAM', stream), 'last-generated-id'), standing(stream, group)
 end
 
 local function keyrail_rows(_, args)

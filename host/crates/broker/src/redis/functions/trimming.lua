@@ -14,33 +14,32 @@ local function cut_of(stream, lowest, keeps)
   local rows = redis.call('XRANGE', stream, '-', '(' .. lowest, 'COUNT', text(math.min(excess, TRIM_LOOKS)))
   local oldest, cut = now_ms() - keeps.age, nil
   for i = 1, #rows do
-    local fields, at = rows[i][2], 0
-    for j = 1, #fields, 2 do
-      if fields[j] == 'at' then at = tonumber(fields[j + 1]) or 0 end
-    end
+    local at = tonumber(field_of(rows[i][2], 'at')) or 0
     if keeps.age > 0 and at >= oldest then break end
     cut = id_after(rows[i][1])
   end
   return cut
 end
 
+-- A group's row of XINFO GROUPS, to be read with field_of; nil without group.
+local function row_of(rows, group)
+  for i = 1, #rows do
+    if field_of(rows[i], 'name') == group then return rows[i] end
+  end
+end
+
 -- The oldest entry that one of these groups still needs; nil when one of them was never made on the stream, and needs all of it.
 local function lowest_of(stream, groups)
-  local infos, rows = {}, redis.call('XINFO', 'GROUPS', stream)
-  for i = 1, #rows do
-    local info = {}
-    for j = 1, #rows[i], 2 do info[rows[i][j]] = rows[i][j + 1] end
-    infos[info.name] = info
-  end
+  local rows = redis.call('XINFO', 'GROUPS', stream)
   local lowest
   for i = 1, #groups do
-    local info = infos[groups[i]]
+    local info = row_of(rows, groups[i])
     if not info then return end
     local needs
-    if info.pending > 0 then
+    if field_of(info, 'pending') > 0 then
       needs = redis.call('XPENDING', stream, groups[i])[2]
     else
-      needs = id_after(info['last-delivered-id'])
+      needs = id_after(field_of(info, 'last-delivered-id'))
     end
     if not lowest or id_less(needs, lowest) then lowest = needs end
   end
@@ -52,12 +51,11 @@ end
 local function trim(stream, keeps, group, settled)
   local fields = redis.pcall('HGETALL', groups_name(category_of_stream(stream)))
   if failure(fields) then return end
-  local groups = {}
+  local groups, lowest = {}, nil
   for i = 1, #fields, 2 do
     if fields[i] ~= KEY_FIELD and fields[i] ~= BACKFILL then groups[#groups + 1] = fields[i] end
   end
-  local lowest
-  if settled and #groups == 1 and groups[1] == group then
+  if settled and groups[1] == group and not groups[2] then
     lowest = id_after(settled)
   else
     lowest = lowest_of(stream, groups)

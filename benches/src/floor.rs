@@ -9,16 +9,24 @@ use anyhow::Result;
 use redis::Pipeline;
 use redis::aio::MultiplexedConnection;
 
+use crate::bench::Server;
+use crate::by_hand;
+
 /// Calls on their way at once.
-const PIPELINE: usize = 100;
+pub(crate) const PIPELINE: usize = 100;
 /// Rows that are read at once.
-const ROWS: usize = 64;
-const GROUP: &str = "floor";
-const TOKEN: &str = "floor:1";
+pub(crate) const ROWS: usize = 64;
+pub(crate) const GROUP: &str = "floor";
+pub(crate) const TOKEN: &str = "floor:1";
 
 const LIBRARY: &str = r"#!lua name=floor
 redis.register_function('floor_publish', function(keys, args)
   return redis.call('XADD', keys[1], '1-*', 'type', args[1], 'id', args[2], 'data', args[3])
+end)
+redis.register_function('floor_commit_state', function(keys, args)
+  if redis.call('GET', keys[2]) ~= args[2] then return redis.error_reply('FENCED') end
+  redis.call('HSET', keys[3], unpack(args, 4))
+  return redis.call('XGROUP', 'SETID', keys[1], args[1], args[3])
 end)
 redis.register_function('floor_commit', function(keys, args)
   if redis.call('GET', keys[2]) ~= args[2] then return redis.error_reply('FENCED') end
@@ -35,18 +43,24 @@ pub struct Floor {
     pub strict: Duration,
     /// The same with [`ROWS`] events a commit.
     pub batched: Duration,
+    /// With the call of the guest and its state, see [`crate::by_hand`], each event by itself.
+    pub strict_by_hand: Duration,
+    /// The same with [`ROWS`] events a commit.
+    pub batched_by_hand: Duration,
 }
 
-fn stream(key: usize) -> String {
+pub(crate) fn stream(key: usize) -> String {
     format!("floor:N{key}")
 }
 
-fn lease(key: usize) -> String {
+pub(crate) fn lease(key: usize) -> String {
     format!("floor:N{key}:lease")
 }
 
 /// Measures it. Its keys are deleted afterwards.
-pub async fn measure(connection: &mut MultiplexedConnection, events: usize, keys: usize) -> Result<Floor> {
+pub async fn measure(server: &mut Server, events: usize, keys: usize) -> Result<Floor> {
+    let client = redis::Client::open(server.process.url())?;
+    let connection = &mut server.connection;
     let () = redis::cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(LIBRARY).query_async(connection).await?;
     let start = Instant::now();
     for first in (0..events).step_by(PIPELINE) {
@@ -69,14 +83,16 @@ pub async fn measure(connection: &mut MultiplexedConnection, events: usize, keys
     }
     let strict = handle(connection, events, keys, 1).await?;
     let batched = handle(connection, events, keys, ROWS).await?;
+    let strict_by_hand = by_hand::measure(&client, events, keys, 1).await?;
+    let batched_by_hand = by_hand::measure(&client, events, keys, ROWS).await?;
     for first in (0..keys).step_by(PIPELINE) {
         let mut pipeline = redis::pipe();
         for key in first..keys.min(first + PIPELINE) {
-            pipeline.cmd("DEL").arg(stream(key)).arg(lease(key)).ignore();
+            pipeline.cmd("DEL").arg(stream(key)).arg(lease(key)).arg(format!("{}:state", stream(key))).ignore();
         }
         let () = pipeline.query_async(connection).await?;
     }
-    Ok(Floor { publish, strict, batched })
+    Ok(Floor { publish, strict, batched, strict_by_hand, batched_by_hand })
 }
 
 async fn handle(connection: &mut MultiplexedConnection, events: usize, keys: usize, batch: usize) -> Result<Duration> {
@@ -105,6 +121,6 @@ async fn handle(connection: &mut MultiplexedConnection, events: usize, keys: usi
     Ok(start.elapsed())
 }
 
-fn read(pipeline: &mut Pipeline, key: usize, from: usize) {
+pub(crate) fn read(pipeline: &mut Pipeline, key: usize, from: usize) {
     pipeline.cmd("XRANGE").arg(stream(key)).arg(format!("1-{from}")).arg("+").arg("COUNT").arg(ROWS);
 }

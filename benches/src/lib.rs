@@ -1,7 +1,9 @@
 //! What the benchmarks share.
 #![allow(clippy::disallowed_methods)]
 
+pub mod bare;
 pub mod bench;
+pub mod by_hand;
 pub mod floor;
 pub mod forward;
 pub mod report;

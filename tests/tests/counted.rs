@@ -161,7 +161,7 @@ async fn a_batch_costs_as_much_as_an_event_did() {
 async fn an_event_now_and_then_costs_two_calls() {
     let cost = cost(500, 500, true).await;
     within("functions", cost.functions, 2.1);
-    within("commands", cost.commands, 28.0);
+    within("commands", cost.commands, 22.5);
 }
 
 /// Each event of a key that came back soon and lingers: its row is read by plain commands, and nothing is put away.

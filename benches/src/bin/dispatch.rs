@@ -15,6 +15,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use async_trait::async_trait;
 use bytes::Bytes;
+use keyrail_benches::bare::{self, Handler};
 use keyrail_benches::bench::own_memory_kb;
 use keyrail_benches::report::{Table, median, number};
 use keyrail_benches::{flight, guest};
@@ -70,11 +71,11 @@ fn main() -> Result<()> {
             loaded = Some(module);
         }
         let Some(module) = loaded else { continue };
-        let mut alone = bare::Handler::load(&component)?;
+        let mut alone = Handler::load(&component)?;
         let (mut bare_us, mut here_us, mut fresh_us) = (vec![], vec![], vec![]);
         for _ in 0..ROUNDS {
             // In turn, so that a noisy moment meets both.
-            bare_us.push(alone.call_many(calls)? / calls as f64);
+            bare_us.push(alone_many(&mut alone, calls)? / calls as f64);
             here_us.push(tokio.block_on(call_many(&module, calls))? / calls as f64);
             fresh_us.push(tokio.block_on(fresh(&module, calls / 20))?);
         }
@@ -98,6 +99,19 @@ fn main() -> Result<()> {
 
 async fn load(settings: &Settings, component: &Path) -> Result<Arc<Module>> {
     Ok(Runtime::new(settings.clone())?.load(component, &Manifest::default()).await?)
+}
+
+/// Microseconds of so many calls on wasmtime alone.
+fn alone_many(alone: &mut Handler, calls: usize) -> Result<f64> {
+    let event = flight(0, 1);
+    let start = Instant::now();
+    for n in 0..calls {
+        // Made for each call, as a host has to.
+        let headers = event.headers.clone();
+        let id = EntryId::new(1, n as u64);
+        alone.call(&bare::event(&event.id, event.name.as_str(), "N1", headers, event.data.to_vec(), id))?;
+    }
+    Ok(start.elapsed().as_secs_f64() * 1e6)
 }
 
 /// No state, no emits.
@@ -165,109 +179,4 @@ async fn memory_kb(settings: &Settings, component: &Path, instances: usize) -> R
         kept.push(instance);
     }
     Ok((own_memory_kb(std::process::id()) - before) / instances as f64)
-}
-
-/// The same component on wasmtime alone.
-mod bare {
-    use std::path::Path;
-    use std::time::Instant;
-
-    use anyhow::{Result, bail, ensure};
-    use keyrail_benches::flight;
-    use wasmtime::component::{Component, HasSelf, Linker, ResourceTable};
-    use wasmtime::{Engine, Store};
-    use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-
-    #[allow(missing_docs, clippy::all, clippy::pedantic)]
-    mod bindings {
-        wasmtime::component::bindgen!({ path: "../wit", world: "handler" });
-    }
-    use bindings::keyrail::handler::{logging, outbox, state, types};
-
-    struct Nothing {
-        wasi: WasiCtx,
-        table: ResourceTable,
-    }
-
-    impl WasiView for Nothing {
-        fn ctx(&mut self) -> WasiCtxView<'_> {
-            WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-        }
-    }
-
-    impl types::Host for Nothing {}
-
-    impl state::Host for Nothing {
-        fn get(&mut self, _: String) -> Option<Vec<u8>> {
-            None
-        }
-
-        fn put(&mut self, _: String, _: Vec<u8>) -> Result<(), state::StateError> {
-            Ok(())
-        }
-
-        fn remove(&mut self, _: String) -> Result<(), state::StateError> {
-            Ok(())
-        }
-    }
-
-    impl outbox::Host for Nothing {
-        fn emit(&mut self, _: outbox::Outgoing) -> Result<String, outbox::EmitError> {
-            Ok(String::new())
-        }
-    }
-
-    impl logging::Host for Nothing {
-        fn log(&mut self, _: logging::Level, _: String, _: String) {}
-    }
-
-    pub(super) struct Handler {
-        store: Store<Nothing>,
-        handler: bindings::Handler,
-    }
-
-    impl Handler {
-        pub(super) fn load(component: &Path) -> Result<Self> {
-            let load = || -> wasmtime::Result<Self> {
-                let engine = Engine::default();
-                let component = Component::from_file(&engine, component)?;
-                let mut linker = Linker::<Nothing>::new(&engine);
-                wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
-                bindings::Handler::add_to_linker::<_, HasSelf<Nothing>>(&mut linker, |nothing| nothing)?;
-                let nothing = Nothing { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
-                let mut store = Store::new(&engine, nothing);
-                let handler = bindings::Handler::instantiate(&mut store, &component, &linker)?;
-                Ok(Self { store, handler })
-            };
-            load().map_err(|error| anyhow::anyhow!("{error:#}"))
-        }
-
-        /// Microseconds of so many calls.
-        pub(super) fn call_many(&mut self, calls: usize) -> Result<f64> {
-            let event = flight(0, 1);
-            let start = Instant::now();
-            for n in 0..calls {
-                // Made for each call, as a host has to.
-                let event = types::Event {
-                    id: event.id.as_ref().into(),
-                    category: event.category.as_str().into(),
-                    name: event.name.as_str().into(),
-                    version: event.version,
-                    key: event.key.as_ref().map(|key| key.as_str().into()),
-                    epoch: 1,
-                    sequence: n as u64,
-                    generation: 1,
-                    attempt: 1,
-                    recorded_at: 0,
-                    headers: event.headers.clone(),
-                    data: event.data.to_vec(),
-                };
-                match self.handler.keyrail_handler_guest().call_handle(&mut self.store, &event) {
-                    Ok(answer) => ensure!(matches!(answer, types::Disposition::Done), "{answer:?}"),
-                    Err(error) => bail!("{error:#}"),
-                }
-            }
-            Ok(start.elapsed().as_secs_f64() * 1e6)
-        }
-    }
 }

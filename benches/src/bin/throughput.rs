@@ -71,6 +71,8 @@ async fn redis(module: &Arc<Module>, wanted: &[usize]) -> Result<()> {
             "handled /s",
             "floor /s",
             "ratio to floor",
+            "by hand /s",
+            "ratio to by hand",
             "functions an event",
             "server µs an event",
             "host µs an event",
@@ -78,8 +80,6 @@ async fn redis(module: &Arc<Module>, wanted: &[usize]) -> Result<()> {
     );
     for (keys, events) in ROWS.into_iter().filter(|(keys, _)| wanted.is_empty() || wanted.contains(keys)) {
         for is_batched in [false, true] {
-            if std::env::var("ONLY").is_ok_and(|only| (only == "batched") != is_batched) { continue; }
-            let events = std::env::var("EVENTS").map_or(events, |n| n.parse().unwrap());
             let mut runs = vec![];
             for _ in 0..RUNS {
                 runs.push(run(module, keys, events, is_batched).await?);
@@ -87,6 +87,7 @@ async fn redis(module: &Arc<Module>, wanted: &[usize]) -> Result<()> {
             let of = |what: &dyn Fn(&Run) -> f64| median(runs.iter().map(what).collect());
             let rate = |took: Duration| events as f64 / took.as_secs_f64();
             let limit = |run: &Run| if is_batched { run.floor.batched } else { run.floor.strict };
+            let by_hand = |run: &Run| if is_batched { run.floor.batched_by_hand } else { run.floor.strict_by_hand };
             table.row(vec![
                 json!(keys),
                 json!(if is_batched { "batched" } else { "one by one" }),
@@ -95,6 +96,8 @@ async fn redis(module: &Arc<Module>, wanted: &[usize]) -> Result<()> {
                 number(of(&|run| rate(run.handle))),
                 number(of(&|run| rate(limit(run)))),
                 number(of(&|run| limit(run).as_secs_f64() / run.handle.as_secs_f64())),
+                number(of(&|run| rate(by_hand(run)))),
+                number(of(&|run| by_hand(run).as_secs_f64() / run.handle.as_secs_f64())),
                 number(of(&|run| run.calls / events as f64)),
                 number(of(&|run| run.server_cpu_s * 1e6 / events as f64)),
                 number(of(&|run| run.host_cpu_s * 1e6 / events as f64)),
@@ -106,7 +109,7 @@ async fn redis(module: &Arc<Module>, wanted: &[usize]) -> Result<()> {
 
 async fn run(module: &Arc<Module>, keys: usize, events: usize, is_batched: bool) -> Result<Run> {
     let mut server = Server::start().await?;
-    let floor = floor::measure(&mut server.connection, events, keys).await?;
+    let floor = floor::measure(&mut server, events, keys).await?;
     let broker = server.broker().await?;
     let handlers = bench::served(module);
     bench::register(&broker, &handlers).await?;

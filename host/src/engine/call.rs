@@ -83,9 +83,12 @@ impl Session {
     /// All of that is committed.
     pub(super) fn committed(&self) {
         let mut state = self.lock();
-        for (name, value) in std::mem::take(&mut state.uncommitted) {
+        let mut written = std::mem::take(&mut state.uncommitted);
+        for (name, value) in written.drain() {
             state.set(name, value);
         }
+        // With the room that it has, for the next.
+        state.uncommitted = written;
         if state.bytes > self.shared.config.state_cache_max_bytes {
             *state = StateCache::default();
         }

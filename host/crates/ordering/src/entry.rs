@@ -35,7 +35,11 @@ impl EntryId {
 
 impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.epoch, self.sequence)
+        // Every commit names several.
+        let mut digits = itoa::Buffer::new();
+        f.write_str(digits.format(self.epoch))?;
+        f.write_str("-")?;
+        f.write_str(digits.format(self.sequence))
     }
 }
 
@@ -94,9 +98,10 @@ impl StreamId {
 
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.category)?;
+        f.write_str(self.category.as_str())?;
         if let Some(key) = &self.key {
-            write!(f, "/{key}")?;
+            f.write_str("/")?;
+            f.write_str(key.as_str())?;
         }
         if self.lane == Lane::Backfill {
             f.write_str(" (backfill)")?;
@@ -116,7 +121,9 @@ pub struct EntryRef {
 
 impl fmt::Display for EntryRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.stream, self.id)
+        fmt::Display::fmt(&self.stream, f)?;
+        f.write_str(" ")?;
+        fmt::Display::fmt(&self.id, f)
     }
 }
 

@@ -142,7 +142,8 @@ pub struct Lease {
 impl Lease {
     /// `{owner}:{generation}`, as the lease record and the consumer name hold it.
     pub fn token(&self) -> String {
-        format!("{}:{}", self.owner, self.generation)
+        let mut digits = itoa::Buffer::new();
+        [self.owner.as_str(), ":", digits.format(self.generation.0)].concat()
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) enum Status {
     Held,
     Halted,
     Paused,
+    Dry,
+    Released,
 }
 
 /// The values of an answer, one after the other.
@@ -43,6 +45,8 @@ impl Answer {
             4 => Status::Held,
             5 => Status::Halted,
             6 => Status::Paused,
+            7 => Status::Dry,
+            8 => Status::Released,
             other => return Err(Error::Corrupt(format!("a function answered with the status {other}"))),
         })
     }

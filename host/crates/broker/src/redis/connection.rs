@@ -145,7 +145,11 @@ impl Connection {
 
     /// One command, one answer.
     pub(super) async fn call(&self, command: &Cmd) -> Result<Value, Failure> {
-        let (mut connection, serial) = self.get().await?;
+        let (mut connection, serial) = match self.present() {
+            Some(found) => found,
+            // In a box, so that the calls of a connection that is there are small: each owner's call allocates its own.
+            None => Box::pin(self.connect()).await?,
+        };
         let result = connection.send_packed_command(command).await;
         self.judge(result, serial)
     }
@@ -155,7 +159,10 @@ impl Connection {
         if count == 0 {
             return Ok(vec![]);
         }
-        let (mut connection, serial) = self.get().await?;
+        let (mut connection, serial) = match self.present() {
+            Some(found) => found,
+            None => Box::pin(self.connect()).await?,
+        };
         let values = connection.send_packed_commands(commands, 0, count).await;
         let values = self.judge(values.map(Value::Array), serial)?;
         match values {
@@ -181,10 +188,7 @@ impl Connection {
         Err(Failure::of(&error))
     }
 
-    async fn get(&self) -> Result<(MultiplexedConnection, u64), Failure> {
-        if let Some(found) = self.present() {
-            return Ok(found);
-        }
+    async fn connect(&self) -> Result<(MultiplexedConnection, u64), Failure> {
         let mut failed = self.connecting.lock().await;
         if let Some(found) = self.present() {
             return Ok(found);

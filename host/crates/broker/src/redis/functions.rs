@@ -50,7 +50,7 @@ pub(super) async fn call(connection: &Connection, call: &Call) -> Result<Value, 
     match connection.call(&call.0).await {
         Err(failure) if failure.is_missing_function() => {
             tracing::warn!("the server has lost the functions; loading them again");
-            load(connection).await?;
+            Box::pin(load(connection)).await?;
             connection.call(&call.0).await
         }
         answer => answer,

@@ -80,8 +80,8 @@ pub fn stream(id: &StreamId, rules: &KeyRules) -> String {
 /// What a partition spans.
 pub fn scope(partition: &PartitionId) -> String {
     match &partition.scope {
-        Scope::Key { category, key } => format!("{category}:{key}"),
-        Scope::Correlation { value } => format!("{PROCESS_MANAGERS}:{value}"),
+        Scope::Key { category, key } => [category.as_str(), ":", key.as_str()].concat(),
+        Scope::Correlation { value } => [PROCESS_MANAGERS, ":", value.as_str()].concat(),
     }
 }
 

@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::decode;
 use super::functions::{self, Call};
 use super::keyspace::{self, Listing, Part};
-use super::reading::{Reading, inside, is_first_of_a_key};
+use super::reading::{ROWS_ALONG, Reading, inside, is_first_of_a_key};
 use super::{READ_MAX, RedisBroker, TIME_MAX_MS, bells, members};
 use crate::{AcquireError, Acquired, Bells, Error, Heartbeat, Leases, ReadySet, ReadySource, Retention, wire};
 
@@ -39,7 +39,7 @@ impl Leases for RedisBroker {
             .arg(self.highest.load(Ordering::Relaxed))
             .arg(self.kept());
         let along = async {
-            if reads_along { Some(self.read_rows(&names[0], "-", take_max).await) } else { None }
+            if reads_along { Some(self.read_rows(&names[0], "-", ROWS_ALONG.min(take_max)).await) } else { None }
         };
         let (answer, along) = futures::join!(self.call(&call), along);
         let mut answer = Answer::of(answer.map_err(Error::from)?)?;
@@ -133,12 +133,11 @@ impl RedisBroker {
         let positions = lease.partition.streams.iter().cloned().zip(reading.settled.iter().copied());
         let positions = positions.filter(|(_, id)| id.epoch > 0).collect();
         let inside = answer.list()?;
-        let (entries, more) = match first.along.filter(|_| reading.serving == 1) {
-            Some(rows) => self.rows_along(&lease, reading, rows, first.max).await?,
-            None => {
-                reading.more = inside.len() == first.inside;
-                self.first_rows(&lease, reading, inside, first.max).await?
-            }
+        let (entries, more) = if let Some(rows) = first.along.filter(|_| reading.serving == 1) {
+            self.rows_along(&lease, reading, rows, first.max).await?
+        } else {
+            reading.more = inside.len() == first.inside;
+            self.first_rows(&lease, reading, inside, first.max).await?
         };
         Ok(Acquired { lease, entries, attempts, positions, more, state })
     }

@@ -10,7 +10,7 @@ use super::answer::{self, Answer, Status};
 use super::decode::{self, encode_headers};
 use super::functions::Call;
 use super::keyspace::{self, Part};
-use super::reading::{Reading, inside, is_first_of_a_key, is_time_to_trim};
+use super::reading::{ROWS_ALONG, Reading, inside, is_first_of_a_key, is_time_to_trim};
 use super::{READ_MAX, RedisBroker, TIME_MAX_MS};
 use crate::{Commit, Committed, Error, FencedError, Log, Operate as _, Taken, wire};
 
@@ -50,7 +50,7 @@ impl Log for RedisBroker {
         let serving = answer.number()? as usize;
         let has_failed = attempts.is_some() || known.is_some_and(|known| known.has_failed);
         let last = hand.map(|(_, id)| id);
-        let reading = Reading { generation: lease.generation, names, serving, settled, last, more, has_failed };
+        let reading = Reading { names, serving, settled, last, more, has_failed };
         let (entries, more) = self.first_rows(lease, reading, answer.list()?, max).await?;
         Ok(Taken { entries, attempts, more })
     }
@@ -77,7 +77,7 @@ impl Log for RedisBroker {
         let place = place_of(lease, &first.stream)?;
         let Some(mut reading) = self.reading(lease).await? else { return Err(FencedError::Fenced) };
         if !reading.begins_with(place, &commit.entries) {
-            return Err(self.not_head(lease, reading, first).await?);
+            return Err(Box::pin(self.not_head(lease, reading, first)).await?);
         }
         let token = lease.token();
         let expected = reading.lease_text(&token);
@@ -89,7 +89,7 @@ impl Log for RedisBroker {
         let trims = is_time_to_trim(first.id, last.id);
         let effects = &commit.effects;
         let only_settles = goes_on
-            && !(trims || reading.has_failed || commit.version.is_some() || effects.emits.len() > 0)
+            && !(trims || reading.has_failed || commit.version.is_some() || !effects.emits.is_empty())
             && effects.state.iter().all(|change| change.value.is_some());
         let mut call;
         if only_settles {
@@ -121,11 +121,13 @@ impl Log for RedisBroker {
                 .arg(commit.version.as_deref().unwrap_or_default());
             all_effects(&mut call, effects);
         }
-        let committing = self.fenced(&call, Some(first));
+        let committing = self.fenced_status(&call, Some(first));
         if reads_on {
             // On its way behind the commit, on the same connection.
             let after = in_hand.unwrap_or(last.id);
-            let (answer, row) = futures::join!(committing, self.row(lease, &reading.names, place, after, take_max));
+            // In a box, since most commits read nothing, and each allocates room for all that it may do.
+            let row = Box::pin(self.row(lease, &reading.names, place, after, take_max));
+            let (answer, row) = futures::join!(committing, row);
             answer?;
             // Without its rows the commit is one that read nothing: they are asked for again.
             let (entries, more) = row.unwrap_or_else(|_| (vec![], true));
@@ -136,30 +138,29 @@ impl Log for RedisBroker {
             let more = more || entries.is_empty();
             return Ok(Committed { entries, more, released: false });
         }
-        let mut answer = committing.await?;
+        let (status, mut answer) = committing.await?;
         reading.has_failed = false;
-        if in_hand.is_some() {
-            self.readings.set(lease, reading);
+        let mut committed = Committed { entries: vec![], more: false, released: status == Status::Released };
+        match status {
+            Status::Released => return Ok(committed),
+            // It stays with its stream.
+            Status::Dry => (reading.last, reading.more) = (None, false),
             // What is behind that which is in hand was not looked at.
-            return Ok(Committed { entries: vec![], more: true, released: false });
+            _ if goes_on => committed.more = true,
+            _ => {
+                committed.more = answer.flag()?;
+                let from = answer.number()? as usize;
+                if let Some(stream) = lease.partition.streams.get(from.wrapping_sub(1)) {
+                    let settled = Some(reading.settled[from - 1]);
+                    committed.entries = decode::entries_after(settled, answer.list()?, stream)?;
+                }
+                reading.serving = from;
+                reading.last = committed.entries.last().map(|entry| entry.at.id);
+                reading.more = committed.more;
+            }
         }
-        let more = answer.flag()?;
-        if answer.flag()? {
-            return Ok(Committed { entries: vec![], more: false, released: true });
-        }
-        let mut entries = vec![];
-        let from = answer.number()? as usize;
-        if let Some(stream) = lease.partition.streams.get(from.wrapping_sub(1)) {
-            entries = decode::entries_after(Some(reading.settled[from - 1]), answer.list()?, stream)?;
-        }
-        // One that has run dry stays with its stream.
-        if from > 0 || more {
-            reading.serving = from;
-        }
-        reading.last = entries.last().map(|entry| entry.at.id);
-        reading.more = more;
         self.readings.set(lease, reading);
-        Ok(Committed { entries, more, released: false })
+        Ok(committed)
     }
 
     async fn fail(
@@ -203,9 +204,14 @@ impl Log for RedisBroker {
 impl RedisBroker {
     /// Calls, and turns every answer but OK into its error. `named` is the entry that the call names.
     async fn fenced(&self, call: &Call, named: Option<&EntryRef>) -> Result<Answer, FencedError> {
+        self.fenced_status(call, named).await.map(|(_, answer)| answer)
+    }
+
+    /// The same of a call that succeeds in several ways.
+    async fn fenced_status(&self, call: &Call, named: Option<&EntryRef>) -> Result<(Status, Answer), FencedError> {
         let mut answer = Answer::of(self.call(call).await.map_err(Error::from)?)?;
         match (answer.status()?, named) {
-            (Status::Ok, _) => Ok(answer),
+            (status @ (Status::Ok | Status::Dry | Status::Released), _) => Ok((status, answer)),
             (Status::Fenced, _) => Err(FencedError::Fenced),
             (Status::NotHead, Some(named)) => {
                 Err(FencedError::NotHead { named: named.clone(), head: answer::entry_id(&answer.text()?)? })
@@ -245,7 +251,7 @@ impl RedisBroker {
     pub(super) async fn first_rows(
         &self,
         lease: &Lease,
-        mut reading: Reading,
+        reading: Reading,
         rows: Answer,
         max: usize,
     ) -> Result<(Vec<Arc<Entry>>, bool), Error> {
@@ -254,25 +260,12 @@ impl RedisBroker {
         if let Some(stream) = lease.partition.streams.get(place.wrapping_sub(1)) {
             let settled = reading.settled.get(place - 1).copied();
             entries = decode::entries_after(reading.in_hand().or(settled), rows, stream)?;
-            let last = entries.last().map(|entry| entry.at.id);
-            if let Some(last) = last
-                && reading.more
-                && entries.len() < max
-                && is_first_of_a_key(&lease.partition, place)
-            {
-                let (rest, more) = self.row(lease, &reading.names, place, last, max - entries.len()).await?;
-                entries.extend(rest);
-                reading.more = more;
-            }
         }
-        reading.last = entries.last().map(|entry| entry.at.id).or(reading.last);
-        let more = reading.more;
-        self.readings.set(lease, reading);
-        Ok((entries, more))
+        self.read_on(lease, reading, entries, max).await
     }
 
-    /// The rows of the first stream that came along with acquire. Reads again where they end before anything that is not settled:
-    /// another group is behind.
+    /// The rows of the first stream that came along with acquire. They end before anything that is not settled where another group is
+    /// behind; and where they could not be read, it is an acquire that read nothing.
     pub(super) async fn rows_along(
         &self,
         lease: &Lease,
@@ -280,19 +273,34 @@ impl RedisBroker {
         rows: Result<Answer, Error>,
         max: usize,
     ) -> Result<(Vec<Arc<Entry>>, bool), Error> {
-        let (settled, stream) = (reading.settled[0], &lease.partition.streams[0]);
-        let (mut entries, mut more) = (vec![], true);
+        let mut entries = vec![];
         if let Ok(rows) = rows {
-            more = rows.len() == max;
-            entries = decode::entries_after(Some(settled), rows, stream)?;
+            reading.more = rows.len() == ROWS_ALONG.min(max);
+            entries = decode::entries_after(Some(reading.settled[0]), rows, &lease.partition.streams[0])?;
         }
-        if entries.is_empty() {
-            // Without rows it is an acquire that read nothing: they are asked for once more.
-            (entries, _) = self.row(lease, &reading.names, 1, settled, max).await.unwrap_or_default();
-            more = true;
+        reading.more |= entries.is_empty();
+        self.read_on(lease, reading, entries, max).await
+    }
+
+    /// Puts on record what was read, and reads the rest of up to `max` entries where it may be read without asking.
+    async fn read_on(
+        &self,
+        lease: &Lease,
+        mut reading: Reading,
+        mut entries: Vec<Arc<Entry>>,
+        max: usize,
+    ) -> Result<(Vec<Arc<Entry>>, bool), Error> {
+        let place = reading.serving;
+        if reading.more && entries.len() < max && is_first_of_a_key(&lease.partition, place) {
+            let known = reading.in_hand().unwrap_or(reading.settled[0]);
+            let after = entries.last().map_or(known, |entry| entry.at.id);
+            let (rest, more) = self.row(lease, &reading.names, place, after, max - entries.len()).await?;
+            entries.extend(rest);
+            // A row that is empty says nothing of the other lanes.
+            reading.more = more || entries.is_empty();
         }
-        reading.last = entries.last().map(|entry| entry.at.id);
-        reading.more = more;
+        reading.last = entries.last().map(|entry| entry.at.id).or(reading.last);
+        let more = reading.more;
         self.readings.set(lease, reading);
         Ok((entries, more))
     }

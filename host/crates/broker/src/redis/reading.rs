@@ -5,10 +5,9 @@
 //! one comparison. A call that may have happened makes all of it worth nothing: it is forgotten, and asked for again.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use keyrail_ordering::{EntryId, EntryRef, Generation, Lease, PartitionId, PartitionSpec, Scope};
+use keyrail_ordering::{EntryId, EntryRef, Generation, Lease, PartitionSpec, Scope};
 
 use crate::Error;
 
@@ -16,13 +15,16 @@ use crate::Error;
 /// command of its own, since what passes through a function costs the server five times as much.
 pub(super) const READ_INSIDE: usize = 4;
 
-/// Ownerships that are known. One that was lost without a call leaves its own behind; beyond so many all are forgotten.
+/// Rows that come along with an acquire: as many as a partition has now and then, and few, since those that its group has settled already
+/// are read for nothing.
+pub(super) const ROWS_ALONG: usize = 8;
+
+/// Ownerships that are known. One that was lost leaves its own behind; beyond so many all are forgotten.
 const KNOWN_MAX: usize = 100_000;
 
 /// One ownership.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
-    pub(super) generation: Generation,
     /// The names of the partition's streams.
     pub(super) names: Arc<[String]>,
     /// The place of the stream that has the head, from 1; 0 for none.
@@ -46,16 +48,21 @@ impl Reading {
         let wrong = || Error::Corrupt(format!("a lease does not tell how far its streams are settled: {text}"));
         let serving = words.next().and_then(|word| word.parse().ok()).ok_or_else(wrong)?;
         let settled = words.map(|word| word.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
-        let generation = lease.generation;
-        Ok(Some(Self { generation, names, serving, settled, last: None, more: true, has_failed: true }))
+        Ok(Some(Self { names, serving, settled, last: None, more: true, has_failed: true }))
     }
 
     /// The text of the lease, as `common.lua` writes it.
     pub(super) fn lease_text(&self, token: &str) -> String {
         let mut text = String::with_capacity(token.len() + 2 + 8 * self.settled.len());
-        let _ = write!(text, "{token} {}", self.serving);
+        let mut digits = itoa::Buffer::new();
+        text.push_str(token);
+        text.push(' ');
+        text.push_str(digits.format(self.serving));
         for id in &self.settled {
-            let _ = write!(text, " {id}");
+            text.push(' ');
+            text.push_str(digits.format(id.epoch));
+            text.push('-');
+            text.push_str(digits.format(id.sequence));
         }
         text
     }
@@ -75,20 +82,19 @@ impl Reading {
     }
 }
 
+/// By generation, of which no two ownerships have the same.
 #[derive(Debug, Default)]
-pub(super) struct Readings(Mutex<HashMap<PartitionId, Reading>>);
+pub(super) struct Readings(Mutex<HashMap<Generation, Reading>>);
 
 impl Readings {
-    fn lock(&self) -> MutexGuard<'_, HashMap<PartitionId, Reading>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Generation, Reading>> {
         // Nothing panics while it is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes out what is known of this ownership, for a call that changes it; nothing after a call that failed.
     pub(super) fn take(&self, lease: &Lease) -> Option<Reading> {
-        let mut readings = self.lock();
-        let is_its = readings.get(&lease.partition.id).is_some_and(|reading| reading.generation == lease.generation);
-        if is_its { readings.remove(&lease.partition.id) } else { None }
+        self.lock().remove(&lease.generation)
     }
 
     pub(super) fn set(&self, lease: &Lease, reading: Reading) {
@@ -96,21 +102,18 @@ impl Readings {
         if readings.len() >= KNOWN_MAX {
             readings.clear();
         }
-        readings.insert(lease.partition.id.clone(), reading);
+        readings.insert(lease.generation, reading);
     }
 
     /// Failures of the head are on record now.
     pub(super) fn failed(&self, lease: &Lease) {
-        if let Some(reading) = self.lock().get_mut(&lease.partition.id) {
+        if let Some(reading) = self.lock().get_mut(&lease.generation) {
             reading.has_failed = true;
         }
     }
 
     pub(super) fn forget(&self, lease: &Lease) {
-        let mut readings = self.lock();
-        if readings.get(&lease.partition.id).is_some_and(|reading| reading.generation == lease.generation) {
-            readings.remove(&lease.partition.id);
-        }
+        self.lock().remove(&lease.generation);
     }
 }
 

@@ -246,6 +246,43 @@ async fn a_key_that_is_ready_without_work_leaves_the_ready_set_when_it_is_read()
     assert_eq!(ready().await, 0);
 }
 
+/// Acquire believes the server's count when it says that something waits.
+#[tokio::test]
+async fn a_key_of_which_the_server_counts_entries_that_are_not_there_leaves_the_ready_set_when_it_is_read() {
+    let world = World::new().await;
+    world.publish("k1", 1..=1).await;
+    let held = world.acquire(&world.a, "k1", "a").await;
+    commit_all(&world.a, &held.lease, &held.entries).await;
+    world.a.release(&held.lease).await.unwrap();
+    world.cli("XSETID order:k1 1-0 ENTRIESADDED 50").await;
+    world.cli("ZADD order:__behind__:h 0 k1").await;
+    let held = world.acquire(&world.a, "k1", "a").await;
+    assert_eq!((held.entries.len(), held.more), (0, true));
+    let taken = world.a.take(&held.lease, 10, false).await.unwrap();
+    assert_eq!((taken.entries.len(), taken.more), (0, false));
+    assert_eq!(world.a.backlog(&[source()]).await.unwrap().ready, 0);
+}
+
+/// The first rows come along with acquire from the beginning of the stream, which is not where this group goes on.
+#[tokio::test]
+async fn a_group_that_is_ahead_of_another_is_given_what_it_has_not_settled() {
+    let world = World::new().await;
+    register(&world.a, &handler("slow", &["order"], false)).await;
+    for first in [1, 31, 61] {
+        world.publish("k1", first..=first + 29).await;
+        let held = world.acquire(&world.a, "k1", "a").await;
+        let found: Vec<u64> = held.entries.iter().map(|entry| entry.at.id.sequence + 1).collect();
+        assert_eq!(found, (u64::from(first)..u64::from(first) + 10).collect::<Vec<_>>());
+        assert!(held.more);
+        let mut entries = held.entries;
+        while !entries.is_empty() {
+            commit_all(&world.a, &held.lease, &entries).await;
+            entries = world.a.take(&held.lease, 10, false).await.unwrap().entries;
+        }
+        world.a.release(&held.lease).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_partition_that_was_released_with_its_last_commit_leaves_no_consumer() {
     let world = World::new().await;

@@ -6,7 +6,8 @@
 --            else in hand, how many to read then, release (1 or 0), what is kept, version that handled the first ('' if it is on
 --            record); number of puts, name and value of each; number of removals, their names; number of emits, eight values of
 --            each: category, key, key field, id, type, version, headers, data
--- Answer:    OK alone if something else is in hand; OK, more, released, place, entries; FENCED; NOT_HEAD and the head or ''; REFUSED and why
+-- Answer:    OK alone if something else is in hand; DRY alone if nothing is left, RELEASED alone if the lease went then; OK, more, place,
+--            entries; FENCED; NOT_HEAD and the head or ''; REFUSED and why
 -- Prevents:  effects of an owner that lost its lease, or of an entry that is not the head or was settled already: state,
 --            emits and settlement go together or not at all.
 
@@ -79,19 +80,21 @@ local function keyrail_commit(keys, args)
     if release then
       trim_all(keys, place, group, settled, retention_of(keeps))
       give_up(scope, collection, group, key, token)
-      return { OK, 0, 1 }
+      return RELEASED
     end
-  end
-  if from == place or (from == 0 and not left) then
     redis.call('SET', name, args[7], 'KEEPTTL')
     -- A key that waits for more stays with its first stream, and so does the record of it.
-    if from == 0 and (place > 1 or collection == PM) then
+    if place > 1 or collection == PM then
       redis.pcall('HSET', owners_name(collection, group), key, owner_text(token, 0))
     end
+    return DRY
+  end
+  if from == place then
+    redis.call('SET', name, args[7], 'KEEPTTL')
   else
     serve(scope, collection, group, key, token, from, settled)
   end
-  return { OK, (left or (from > 0 and #entries == max)) and 1 or 0, 0, from, entries }
+  return { OK, (left or #entries == max) and 1 or 0, from, entries }
 end
 
 redis.register_function{ function_name = 'keyrail_5_commit', callback = keyrail_commit, flags = { 'allow-oom' } }

@@ -1,7 +1,7 @@
 -- What every function shares: the first value of an answer, time, ids, the fence.
 
 -- Stands first in every answer; redis/decode.rs knows them.
-local OK, FENCED, NOT_HEAD, REFUSED, HELD, HALTED, PAUSED = 0, 1, 2, 3, 4, 5, 6
+local OK, FENCED, NOT_HEAD, REFUSED, HELD, HALTED, PAUSED, DRY, RELEASED = 0, 1, 2, 3, 4, 5, 6, 7, 8
 -- Values in one `unpack`, and rows in one read. Lua's stack ends a little above 8,000; 1,000 is our own limit.
 local CHUNK, PAGE = 800, 500
 

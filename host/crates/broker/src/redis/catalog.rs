@@ -21,7 +21,7 @@ impl CatalogStore for RedisBroker {
     }
 
     async fn set_catalog(&self, catalog: &Catalog, expected: u64) -> Result<Option<u64>, Error> {
-        let mut call = Call::new("keyrail_5_catalog", 1);
+        let mut call = Call::new("keyrail_6_catalog", 1);
         call.arg(keyspace::CATALOG)
             .arg(expected)
             .arg(wire::encode(catalog))

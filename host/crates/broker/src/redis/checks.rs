@@ -189,7 +189,7 @@ fn memory(used: &str, limit: &str) -> Check {
 }
 
 async fn permissions(connection: &Connection) -> Result<(), Error> {
-    let answer = match functions::call(connection, &Call::new("keyrail_5_check", 0)).await {
+    let answer = match functions::call(connection, &Call::new("keyrail_6_check", 0)).await {
         Ok(answer) => answer,
         Err(failure) if failure.is_forbidden() => {
             return Err(Error::Unusable(format!(

@@ -44,7 +44,7 @@ async fn library(connection: &Connection) -> Check {
     const NAME: &str = "library";
     let version = connection.call(redis::cmd("FCALL").arg("keyrail_publish_version").arg(0)).await;
     match version.map_err(Error::from).and_then(|value| answer::number(&value)) {
-        Ok(version) => Check::passed(NAME, format!("keyrail_5, and keyrail_publish in version {version}, are loaded")),
+        Ok(version) => Check::passed(NAME, format!("keyrail_6, and keyrail_publish in version {version}, are loaded")),
         Err(error) => Check::failed(NAME, error.to_string()),
     }
 }

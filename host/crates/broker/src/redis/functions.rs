@@ -1,5 +1,5 @@
 //! The functions on the server: composed from the `.lua` files, loaded at start, and loaded again when somebody flushed
-//! them. `keyrail_5` is this release's own and is replaced by it; its number rises when an answer changes, so that two
+//! them. `keyrail_6` is this release's own and is replaced by it; its number rises when an answer changes, so that two
 //! releases run side by side. `keyrail_publish` is public, and only a higher version replaces it.
 
 use redis::{Cmd, Value};
@@ -12,7 +12,7 @@ macro_rules! library {
     };
 }
 
-const OWN: &str = library!("keyrail_5":
+const OWN: &str = library!("keyrail_6":
     "names" "common" "publish_one" "trimming" "reading" "pending" "pausing" "acquire" "renew" "take" "settle" "commit" "fail" "halt"
     "release" "state" "ready" "route" "catalog" "rows" "lag" "member" "operating" "head" "act" "pause" "evict" "letters"
     "record" "shared" "shared_take" "shared_settle" "shared_keep" "idle" "check" "names_of");
@@ -77,7 +77,7 @@ pub(super) async fn load(connection: &Connection) -> Result<(), Failure> {
 
 /// Whether this release's functions are there.
 async fn is_loaded(connection: &Connection) -> bool {
-    let names = redis::cmd("FCALL").arg("keyrail_5_names").arg(0).arg("order").arg("k").arg("h").arg("e").to_owned();
+    let names = redis::cmd("FCALL").arg("keyrail_6_names").arg(0).arg("order").arg("k").arg("h").arg("e").to_owned();
     connection.call(&names).await.is_ok()
 }
 

@@ -36,7 +36,7 @@ impl Housekeeping for RedisBroker {
         if keys.is_empty() {
             return Ok((vec![], next));
         }
-        let mut call = Call::new("keyrail_5_idle", 0);
+        let mut call = Call::new("keyrail_6_idle", 0);
         call.arg(category.as_str()).arg(self.kept());
         for key in keys {
             call.arg(key);
@@ -76,7 +76,7 @@ impl Housekeeping for RedisBroker {
                 .collect();
             let keys: Vec<_> = keys.into_values().collect();
             for some in keys.chunks(PAGE_MAX) {
-                let mut call = Call::new("keyrail_5_reap", 0);
+                let mut call = Call::new("keyrail_6_reap", 0);
                 call.arg(category.as_str()).arg(managers.len());
                 for manager in &managers {
                     let reads = manager.categories();

@@ -137,7 +137,7 @@ impl RedisBroker {
         streams: Vec<String>,
         looked: &mut Looked,
     ) -> Result<(), Error> {
-        let mut call = Call::new("keyrail_5_lag", 0);
+        let mut call = Call::new("keyrail_6_lag", 0);
         call.arg(source.group().as_str()).arg(streams_each);
         for stream in streams {
             call.arg(stream);

@@ -32,7 +32,7 @@ impl Leases for RedisBroker {
         // A stream of which nothing settled is kept begins with what is not: then its first rows can be on their way behind the call.
         let reads_along = is_first_of_a_key(&partition, 1) && self.settings.retention == Retention::default();
         let read_inside = if reads_along { 0 } else { inside(&partition, take_max) };
-        let mut call = Self::partition_call("keyrail_5_acquire", &partition, &names);
+        let mut call = Self::partition_call("keyrail_6_acquire", &partition, &names);
         call.arg(owner.as_str())
             .arg(ttl_ms.clamp(1, TIME_MAX_MS))
             .arg(read_inside)
@@ -58,7 +58,7 @@ impl Leases for RedisBroker {
 
     async fn release(&self, lease: &Lease) -> Result<(), Error> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_5_release", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_6_release", &lease.partition, &names);
         call.arg(lease.token()).arg(self.kept());
         self.readings.forget(lease);
         self.call(&call).await?;
@@ -70,7 +70,7 @@ impl Leases for RedisBroker {
     }
 
     async fn ready(&self, source: &ReadySource, cursor: u64, limit: usize) -> Result<ReadySet, Error> {
-        let mut call = Call::new("keyrail_5_ready", 1);
+        let mut call = Call::new("keyrail_6_ready", 1);
         call.arg(keyspace::listing(source, Listing::Ready))
             .arg(keyspace::collection(source))
             .arg(source.group().as_str())
@@ -160,7 +160,7 @@ impl Heartbeat for RedisHeartbeat {
     async fn renew(&mut self, leases: &[Lease], ttl_ms: u64) -> Result<Vec<bool>, Error> {
         let mut held = Vec::with_capacity(leases.len());
         for some in leases.chunks(RENEW_MAX) {
-            let mut call = Call::new("keyrail_5_renew", some.len());
+            let mut call = Call::new("keyrail_6_renew", some.len());
             for lease in some {
                 call.arg(keyspace::part(&lease.partition.id, Part::Lease));
             }

@@ -29,7 +29,7 @@ impl RedisBroker {
         cursor: u64,
         limit: usize,
     ) -> Rows<DeadLetter> {
-        let mut call = Call::new("keyrail_5_letters", 0);
+        let mut call = Call::new("keyrail_6_letters", 0);
         call.arg(category.as_str())
             .arg(if key.is_some() { "one" } else { "all" })
             .arg(key.map_or("", Key::as_str))
@@ -94,7 +94,7 @@ impl RedisBroker {
         id: EntryId,
         by: &By,
     ) -> Result<(), OperateError> {
-        let call = letter_call("keyrail_5_purge", category, key, id, by);
+        let call = letter_call("keyrail_6_purge", category, key, id, by);
         let answer = Answer::of(self.call(&call).await.map_err(Error::from)?)?;
         judged(answer, category, key, id).map(drop)
     }
@@ -117,7 +117,7 @@ impl RedisBroker {
         let mut headers = letter.headers;
         headers.retain(|(name, _)| name != REDRIVEN_FOR);
         headers.push((REDRIVEN_FOR.into(), letter.group.to_string()));
-        let mut call = letter_call("keyrail_5_redrive", category, key, id, by);
+        let mut call = letter_call("keyrail_6_redrive", category, key, id, by);
         call.arg(letter.event_id)
             .arg(letter.name)
             .arg(letter.version)

@@ -36,7 +36,7 @@ impl Log for RedisBroker {
         }
         let hand = known.as_ref().and_then(|known| Some((known.serving, known.in_hand()?)));
         let names = known.as_ref().map_or_else(|| self.stream_names(&lease.partition), |known| known.names.clone());
-        let mut call = Self::partition_call("keyrail_5_take", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_6_take", &lease.partition, &names);
         call.arg(lease.token())
             .arg(hand.map_or(0, |(place, _)| place))
             .arg(hand.map(|(_, id)| id.to_string()).unwrap_or_default())
@@ -57,7 +57,7 @@ impl Log for RedisBroker {
 
     async fn state(&self, lease: &Lease, name: &str) -> Result<Option<Bytes>, FencedError> {
         let id = &lease.partition.id;
-        let mut call = Call::new("keyrail_5_state", 1);
+        let mut call = Call::new("keyrail_6_state", 1);
         call.arg(keyspace::part(id, Part::State))
             .arg(keyspace::scope(id))
             .arg(id.group.as_str())
@@ -93,7 +93,7 @@ impl Log for RedisBroker {
             && effects.state.iter().all(|change| change.value.is_some());
         let mut call;
         if only_settles {
-            call = Call::new("keyrail_5_settle", 1);
+            call = Call::new("keyrail_6_settle", 1);
             call.arg(&reading.names[place - 1])
                 .arg(keyspace::scope(&lease.partition.id))
                 .arg(lease.partition.id.group.as_str())
@@ -104,7 +104,7 @@ impl Log for RedisBroker {
                 .arg(last.id.sequence + 1);
             puts(&mut call, effects);
         } else {
-            call = Self::partition_call("keyrail_5_commit", &lease.partition, &reading.names);
+            call = Self::partition_call("keyrail_6_commit", &lease.partition, &reading.names);
             call.arg(&token)
                 .arg(expected)
                 .arg(reading.lease_text(&token))
@@ -173,7 +173,7 @@ impl Log for RedisBroker {
     ) -> Result<(), FencedError> {
         let place = place_of(lease, &head.stream)?;
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_5_fail", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_6_fail", &lease.partition, &names);
         call.arg(lease.token())
             .arg(place)
             .arg(head.id.to_string())
@@ -187,7 +187,7 @@ impl Log for RedisBroker {
 
     async fn halt(&self, lease: &Lease, record: &HaltRecord) -> Result<(), FencedError> {
         let names = self.stream_names(&lease.partition);
-        let mut call = Self::partition_call("keyrail_5_halt", &lease.partition, &names);
+        let mut call = Self::partition_call("keyrail_6_halt", &lease.partition, &names);
         let record = HaltRecord { error: cut(&record.error).into(), ..record.clone() };
         call.arg(lease.token())
             .arg(place_of(lease, &record.head.stream)?)

@@ -15,13 +15,13 @@ use crate::{Error, Members, wire};
 #[async_trait]
 impl Members for RedisBroker {
     async fn members(&self) -> Result<Vec<Member>, Error> {
-        let mut call = Call::new("keyrail_5_member", 1);
+        let mut call = Call::new("keyrail_6_member", 1);
         call.arg(keyspace::MEMBERS).arg("look");
         decode(self.call(&call).await?)
     }
 
     async fn leave(&self, owner: &OwnerId) -> Result<(), Error> {
-        let mut call = Call::new("keyrail_5_member", 1);
+        let mut call = Call::new("keyrail_6_member", 1);
         call.arg(keyspace::MEMBERS).arg("leave").arg(owner.as_str());
         self.call(&call).await?;
         Ok(())
@@ -30,7 +30,7 @@ impl Members for RedisBroker {
 
 /// The call by which a member tells of itself.
 pub(super) fn announcement(member: &Member, ttl_ms: u64) -> Call {
-    let mut call = Call::new("keyrail_5_member", 1);
+    let mut call = Call::new("keyrail_6_member", 1);
     call.arg(keyspace::MEMBERS)
         .arg("announce")
         .arg(member.owner.as_str())

@@ -24,7 +24,7 @@ pub(super) const PAGE_MAX: usize = 200;
 impl Operate for RedisBroker {
     async fn head(&self, partition: &PartitionSpec) -> Result<Option<Head>, Error> {
         let names = self.stream_names(partition);
-        let call = Self::partition_call("keyrail_5_head", partition, &names);
+        let call = Self::partition_call("keyrail_6_head", partition, &names);
         let mut answer = Answer::of(self.call(&call).await?)?;
         if answer.is_empty() {
             return Ok(None);
@@ -55,7 +55,7 @@ impl Operate for RedisBroker {
         let Some(place) = partition.streams.iter().position(|stream| *stream == head.stream) else {
             return Err(OperateError::NotHead { named: named(), head: None });
         };
-        let mut call = Self::partition_call("keyrail_5_act", partition, &names);
+        let mut call = Self::partition_call("keyrail_6_act", partition, &names);
         call.arg(match action {
             HeadAction::Retry => "retry",
             HeadAction::Skip => "skip",
@@ -159,7 +159,7 @@ impl Operate for RedisBroker {
     }
 
     async fn record(&self, action: &str, target: &str, by: &By) -> Result<(), Error> {
-        let mut call = Call::new("keyrail_5_record", 0);
+        let mut call = Call::new("keyrail_6_record", 0);
         call.arg(action).arg(target).arg(&by.who).arg(&by.reason);
         let mut answer = Answer::of(self.call(&call).await?)?;
         match answer.status()? {

@@ -26,7 +26,7 @@ impl RedisBroker {
         action: &'static str,
         by: &By,
     ) -> Result<bool, Error> {
-        let mut call = Call::new("keyrail_5_pause", 1);
+        let mut call = Call::new("keyrail_6_pause", 1);
         call.arg(keyspace::paused(category))
             .arg(category.as_str())
             .arg(key.map_or("", Key::as_str))
@@ -82,7 +82,7 @@ impl RedisBroker {
         if keys.is_empty() {
             return Ok(());
         }
-        let mut call = Call::new("keyrail_5_evict", 0);
+        let mut call = Call::new("keyrail_6_evict", 0);
         call.arg(keyspace::collection(source))
             .arg(source.group().as_str())
             .arg(&self.rules().backfill_word)

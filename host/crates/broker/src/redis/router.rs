@@ -14,7 +14,7 @@ const ROUTE_MAX: usize = 500;
 #[async_trait]
 impl Router for RedisBroker {
     async fn route(&self, max: usize, dedupe_window_ms: u64) -> Result<Routed, Error> {
-        let mut call = Call::new("keyrail_5_route", 1);
+        let mut call = Call::new("keyrail_6_route", 1);
         call.arg(keyspace::OUTBOX).arg(max.clamp(1, ROUTE_MAX)).arg(dedupe_window_ms);
         let mut answer = Answer::of(self.call(&call).await?)?;
         let published = answer.number()? as usize;

@@ -26,7 +26,7 @@ impl RedisBroker {
             return Ok(vec![]);
         }
         let rules = self.rules();
-        let mut call = Call::new("keyrail_5_rows", 0);
+        let mut call = Call::new("keyrail_6_rows", 0);
         call.arg(keyspace::collection(source)).arg(source.group().as_str()).arg(categories.len() * LANES.len());
         for key in &keys {
             call.arg(key.as_str());

@@ -26,7 +26,7 @@ impl SharedLog for RedisBroker {
         max: usize,
         idle_min_ms: u64,
     ) -> Result<SharedTaken, Error> {
-        let mut call = self.shared_call("keyrail_5_shared_take", source);
+        let mut call = self.shared_call("keyrail_6_shared_take", source);
         call.arg(owner.as_str()).arg(max.clamp(1, TAKE_MAX)).arg(idle_min_ms.min(TIME_MAX_MS));
         let mut answer = ok(Answer::of(self.call(&call).await?)?)?;
         let (more, due_ms) = (answer.flag()?, answer.optional_number()?);
@@ -47,7 +47,7 @@ impl SharedLog for RedisBroker {
         owner: &OwnerId,
         deliveries: &[DeliveryRef],
     ) -> Result<(), Error> {
-        self.with_deliveries("keyrail_5_shared_keep", source, owner, deliveries).await
+        self.with_deliveries("keyrail_6_shared_keep", source, owner, deliveries).await
     }
 
     async fn commit_shared(
@@ -61,7 +61,7 @@ impl SharedLog for RedisBroker {
             let why = format!("{} is not partitioned, so nothing orders state; keep none there", source.category);
             return Err(Error::Refused(why).into());
         }
-        let mut call = self.delivery_call("keyrail_5_shared_commit", source, owner, delivery);
+        let mut call = self.delivery_call("keyrail_6_shared_commit", source, owner, delivery);
         call.arg(self.kept());
         emits(&mut call, &effects.emits);
         self.delivered(&call).await
@@ -75,7 +75,7 @@ impl SharedLog for RedisBroker {
         error: &str,
         after_ms: u64,
     ) -> Result<(), FencedError> {
-        let mut call = self.delivery_call("keyrail_5_shared_fail", source, owner, delivery);
+        let mut call = self.delivery_call("keyrail_6_shared_fail", source, owner, delivery);
         call.arg(after_ms.min(TIME_MAX_MS)).arg(cut(error));
         self.delivered(&call).await
     }
@@ -86,7 +86,7 @@ impl SharedLog for RedisBroker {
         owner: &OwnerId,
         deliveries: &[DeliveryRef],
     ) -> Result<(), Error> {
-        self.with_deliveries("keyrail_5_shared_return", source, owner, deliveries).await
+        self.with_deliveries("keyrail_6_shared_return", source, owner, deliveries).await
     }
 
     async fn set_aside_shared(
@@ -96,7 +96,7 @@ impl SharedLog for RedisBroker {
         delivery: DeliveryRef,
         error: &str,
     ) -> Result<(), FencedError> {
-        let mut call = self.delivery_call("keyrail_5_shared_aside", source, owner, delivery);
+        let mut call = self.delivery_call("keyrail_6_shared_aside", source, owner, delivery);
         call.arg(self.kept()).arg(cut(error));
         self.delivered(&call).await
     }
@@ -106,7 +106,7 @@ impl RedisBroker {
     /// Gives back what everybody has of a paused category.
     pub(super) async fn evict_shared(&self, source: &SharedSource) -> Result<(), Error> {
         loop {
-            let call = self.shared_call("keyrail_5_shared_evict", source);
+            let call = self.shared_call("keyrail_6_shared_evict", source);
             if !ok(Answer::of(self.call(&call).await?)?)?.flag()? {
                 return Ok(());
             }

@@ -19,7 +19,7 @@ async fn lua_and_rust_build_the_same_names() {
         };
         let id = PartitionId { group: group("h"), scope };
         let collection = keyspace::collection(&source);
-        let lua = world.cli(&format!("FCALL_RO keyrail_5_names 0 {collection} k h e1")).await;
+        let lua = world.cli(&format!("FCALL_RO keyrail_6_names 0 {collection} k h e1")).await;
         let redis::Value::Array(lua) = lua else { panic!() };
         let lua: Vec<String> = lua.into_iter().map(|name| redis::from_redis_value(name).unwrap()).collect();
         let mut rust = vec![keyspace::scope(&id)];

@@ -1,4 +1,4 @@
--- keyrail_5_acquire: takes a partition for an owner.
+-- keyrail_6_acquire: takes a partition for an owner.
 --
 -- Keys:      the partition's streams, in the order of preference
 -- Arguments: scope, collection, group, key, owner, TTL in ms, how many entries, floor of the generation, what is kept. 0 entries: the
@@ -107,4 +107,4 @@ local function keyrail_acquire(keys, args)
   return { OK, lease, attempts, state, entries }
 end
 
-redis.register_function{ function_name = 'keyrail_5_acquire', callback = keyrail_acquire, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_acquire', callback = keyrail_acquire, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_act: retries, skips or sets aside the head of a partition.
+-- keyrail_6_act: retries, skips or sets aside the head of a partition.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, `retry` or `skip` or `set-aside`, place of the stream, id, who, reason, target
@@ -64,4 +64,4 @@ local function keyrail_act(keys, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_5_act', callback = keyrail_act, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_act', callback = keyrail_act, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_catalog: sets the catalog if it has not changed, and shows it to publishers.
+-- keyrail_6_catalog: sets the catalog if it has not changed, and shows it to publishers.
 --
 -- Keys:      the catalog
 -- Arguments: version that is expected, the catalog's bytes, backfill word, number of categories; of each: name, key field
@@ -76,4 +76,4 @@ local function keyrail_catalog(keys, args)
   return { OK, version }
 end
 
-redis.register_function{ function_name = 'keyrail_5_catalog', callback = keyrail_catalog, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_catalog', callback = keyrail_catalog, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_check: what this user may not do, asked once at start.
+-- keyrail_6_check: what this user may not do, asked once at start.
 --
 -- Keys:      none
 -- Arguments: none
@@ -48,4 +48,4 @@ local function keyrail_check()
   return { refused, names }
 end
 
-redis.register_function{ function_name = 'keyrail_5_check', callback = keyrail_check, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_check', callback = keyrail_check, flags = { 'allow-oom' } }

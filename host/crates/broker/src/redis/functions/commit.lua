@@ -1,4 +1,4 @@
--- keyrail_5_commit: settles entries from the head on with their effects, and reads on.
+-- keyrail_6_commit: settles entries from the head on with their effects, and reads on.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, text of the lease now and afterwards, place of the stream, first and last id, sequence of
@@ -97,4 +97,4 @@ local function keyrail_commit(keys, args)
   return { OK, (left or #entries == max) and 1 or 0, from, entries }
 end
 
-redis.register_function{ function_name = 'keyrail_5_commit', callback = keyrail_commit, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_commit', callback = keyrail_commit, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_evict: takes paused partitions away from their owners.
+-- keyrail_6_evict: takes paused partitions away from their owners.
 --
 -- Keys:      none: a page of partitions, named in the arguments
 -- Arguments: collection, group, backfill word, number of categories that a partition reads, their names, then the keys
@@ -27,4 +27,4 @@ local function keyrail_evict(_, args)
   return evicted
 end
 
-redis.register_function{ function_name = 'keyrail_5_evict', callback = keyrail_evict, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_evict', callback = keyrail_evict, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_fail: puts one failed try of the head on record.
+-- keyrail_6_fail: puts one failed try of the head on record.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, place of the stream, id, which try, wait in ms until the next, error
@@ -34,4 +34,4 @@ local function keyrail_fail(keys, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_5_fail', callback = keyrail_fail, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_fail', callback = keyrail_fail, flags = { 'allow-oom' } }

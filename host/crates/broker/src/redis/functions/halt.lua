@@ -1,4 +1,4 @@
--- keyrail_5_halt: lets a partition stand still on its head, and gives the lease up.
+-- keyrail_6_halt: lets a partition stand still on its head, and gives the lease up.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, place of the stream, id, the record, failed tries, error
@@ -25,4 +25,4 @@ local function keyrail_halt(keys, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_5_halt', callback = keyrail_halt, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_halt', callback = keyrail_halt, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_head: the oldest unsettled entry of a partition, with everything that is known of it.
+-- keyrail_6_head: the oldest unsettled entry of a partition, with everything that is known of it.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key
@@ -25,4 +25,4 @@ local function keyrail_head(keys, args)
   }
 end
 
-redis.register_function{ function_name = 'keyrail_5_head', callback = keyrail_head, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_6_head', callback = keyrail_head, flags = { 'no-writes' } }

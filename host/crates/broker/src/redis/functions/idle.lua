@@ -1,5 +1,5 @@
--- keyrail_5_idle: drops what is settled on a page of keys, and tells which of them hold nothing any more;
--- keyrail_5_reap: forgets those that are still as they were seen.
+-- keyrail_6_idle: drops what is settled on a page of keys, and tells which of them hold nothing any more;
+-- keyrail_6_reap: forgets those that are still as they were seen.
 --
 -- Keys:      none: a page of keys, named in the arguments
 -- Arguments: to look: category, what is kept, the keys
@@ -129,5 +129,5 @@ local function keyrail_reap(_, args)
   return gone
 end
 
-redis.register_function{ function_name = 'keyrail_5_idle', callback = keyrail_idle, flags = { 'allow-oom' } }
-redis.register_function{ function_name = 'keyrail_5_reap', callback = keyrail_reap, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_idle', callback = keyrail_idle, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_reap', callback = keyrail_reap, flags = { 'allow-oom' } }

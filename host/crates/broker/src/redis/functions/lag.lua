@@ -1,4 +1,4 @@
--- keyrail_5_lag: what a group has before it in some partitions.
+-- keyrail_6_lag: what a group has before it in some partitions.
 --
 -- Keys:      none: a look
 -- Arguments: group, number of streams a partition, then of each partition: its streams
@@ -33,4 +33,4 @@ local function keyrail_lag(_, args)
   return answer
 end
 
-redis.register_function{ function_name = 'keyrail_5_lag', callback = keyrail_lag, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_6_lag', callback = keyrail_lag, flags = { 'no-writes' } }

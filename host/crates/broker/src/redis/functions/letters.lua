@@ -1,4 +1,4 @@
--- keyrail_5_letters: a page of dead letters; keyrail_5_purge: drops one; keyrail_5_redrive: publishes one again.
+-- keyrail_6_letters: a page of dead letters; keyrail_6_purge: drops one; keyrail_6_redrive: publishes one again.
 --
 -- Keys:      none to look; the dead letters of the category or key to drop and to publish
 -- Arguments: to look: category, `all` or `one`, key, rank of the key to begin with, sequence to begin with, limit
@@ -74,6 +74,6 @@ local function keyrail_redrive(keys, args)
   return { OK, value }
 end
 
-redis.register_function{ function_name = 'keyrail_5_letters', callback = keyrail_letters, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'keyrail_5_purge', callback = keyrail_purge, flags = { 'allow-oom' } }
-redis.register_function('keyrail_5_redrive', keyrail_redrive)
+redis.register_function{ function_name = 'keyrail_6_letters', callback = keyrail_letters, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_6_purge', callback = keyrail_purge, flags = { 'allow-oom' } }
+redis.register_function('keyrail_6_redrive', keyrail_redrive)

@@ -1,4 +1,4 @@
--- keyrail_5_member: who is there; tells of oneself, leaves, or only looks.
+-- keyrail_6_member: who is there; tells of oneself, leaves, or only looks.
 --
 -- Keys:      the members: a hash of owner → `{until}:{signature}:{record}`
 -- Arguments: `announce`, owner, TTL in ms, signature (what others have to know at once), record; or `leave`, owner; or `look`
@@ -33,4 +33,4 @@ local function keyrail_member(keys, args)
   return records
 end
 
-redis.register_function{ function_name = 'keyrail_5_member', callback = keyrail_member, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_member', callback = keyrail_member, flags = { 'allow-oom' } }

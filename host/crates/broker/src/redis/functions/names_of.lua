@@ -1,4 +1,4 @@
--- keyrail_5_names: the names that this library builds, for the test that compares them with redis/keyspace.rs.
+-- keyrail_6_names: the names that this library builds, for the test that compares them with redis/keyspace.rs.
 --
 -- Keys:      none
 -- Arguments: collection, key, group, event id
@@ -20,4 +20,4 @@ local function keyrail_names(_, args)
   }
 end
 
-redis.register_function{ function_name = 'keyrail_5_names', callback = keyrail_names, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_6_names', callback = keyrail_names, flags = { 'no-writes' } }

@@ -1,4 +1,4 @@
--- keyrail_5_pause: sets or ends the pause of a category or of one key of it. Owners are sent away by keyrail_5_evict.
+-- keyrail_6_pause: sets or ends the pause of a category or of one key of it. Owners are sent away by keyrail_6_evict.
 --
 -- Keys:      what is paused in the category
 -- Arguments: category, key ('' for the whole category), `pause` or `resume`, who, reason, target for the record, who and
@@ -29,4 +29,4 @@ local function keyrail_pause(keys, args)
   return 1
 end
 
-redis.register_function{ function_name = 'keyrail_5_pause', callback = keyrail_pause, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_pause', callback = keyrail_pause, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_ready: keys of a ready set that are due, not paused, and have no owner.
+-- keyrail_6_ready: keys of a ready set that are due, not paused, and have no owner.
 --
 -- Keys:      the ready set
 -- Arguments: collection, group, cursor (a rank), limit
@@ -36,4 +36,4 @@ local function keyrail_ready(keys, args)
   return { ended and '' or text(cursor + seen), soonest and text(math.max(soonest, 1)) or '', found }
 end
 
-redis.register_function{ function_name = 'keyrail_5_ready', callback = keyrail_ready, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_6_ready', callback = keyrail_ready, flags = { 'no-writes' } }

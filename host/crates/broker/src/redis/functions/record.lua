@@ -1,4 +1,4 @@
--- keyrail_5_record: puts an action on record that changed something in the catalog.
+-- keyrail_6_record: puts an action on record that changed something in the catalog.
 --
 -- Keys:      none
 -- Arguments: action, target, who, why
@@ -12,4 +12,4 @@ local function keyrail_record(_, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_5_record', callback = keyrail_record, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_record', callback = keyrail_record, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_release: gives a lease up in an orderly way.
+-- keyrail_6_release: gives a lease up in an orderly way.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, what is kept
@@ -23,4 +23,4 @@ local function keyrail_release(keys, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_5_release', callback = keyrail_release, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_release', callback = keyrail_release, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_renew: prolongs many leases in one call.
+-- keyrail_6_renew: prolongs many leases in one call.
 --
 -- Keys:      the leases
 -- Arguments: TTL in ms, then one token a lease
@@ -18,4 +18,4 @@ local function keyrail_renew(keys, args)
   return answer
 end
 
-redis.register_function{ function_name = 'keyrail_5_renew', callback = keyrail_renew, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_renew', callback = keyrail_renew, flags = { 'allow-oom' } }

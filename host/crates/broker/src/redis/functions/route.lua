@@ -1,4 +1,4 @@
--- keyrail_5_route: takes the oldest outbox records and publishes them.
+-- keyrail_6_route: takes the oldest outbox records and publishes them.
 --
 -- Keys:      the outbox
 -- Arguments: how many, window in ms in which an event id is remembered
@@ -45,4 +45,4 @@ local function keyrail_route(keys, args)
   return { published, redis.call('XLEN', keys[1]) > 0 and 1 or 0, abandoned }
 end
 
-redis.register_function('keyrail_5_route', keyrail_route)
+redis.register_function('keyrail_6_route', keyrail_route)

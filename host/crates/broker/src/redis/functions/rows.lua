@@ -1,4 +1,4 @@
--- keyrail_5_rows: partitions as an operator sees them.
+-- keyrail_6_rows: partitions as an operator sees them.
 --
 -- Keys:      none: a look
 -- Arguments: collection, group, number of streams a partition, then of each: key, its streams
@@ -50,4 +50,4 @@ local function keyrail_rows(_, args)
   return rows
 end
 
-redis.register_function{ function_name = 'keyrail_5_rows', callback = keyrail_rows, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_6_rows', callback = keyrail_rows, flags = { 'no-writes' } }

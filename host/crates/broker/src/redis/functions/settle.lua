@@ -1,4 +1,4 @@
--- keyrail_5_settle: a commit that has nothing to do but to settle entries and to write state, as most have on a key with a backlog.
+-- keyrail_6_settle: a commit that has nothing to do but to settle entries and to write state, as most have on a key with a backlog.
 --
 -- Keys:      the stream
 -- Arguments: scope, group, text of the lease now and afterwards, place of the stream, last id, its sequence plus 1, then name and
@@ -58,4 +58,4 @@ local function keyrail_settle(keys, args)
   return OK
 end
 
-redis.register_function{ function_name = 'keyrail_5_settle', callback = keyrail_settle, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_settle', callback = keyrail_settle, flags = { 'allow-oom' } }

@@ -1,5 +1,5 @@
--- keyrail_5_shared_keep: tells that deliveries are being worked on; keyrail_5_shared_return: gives them back untried;
--- keyrail_5_shared_evict: gives back what everybody has, a page of it, while the category is paused.
+-- keyrail_6_shared_keep: tells that deliveries are being worked on; keyrail_6_shared_return: gives them back untried;
+-- keyrail_6_shared_evict: gives back what everybody has, a page of it, while the category is paused.
 --
 -- Keys:      the stream
 -- Arguments: group; then, but to evict, owner, id and count of each delivery
@@ -54,6 +54,6 @@ local function keyrail_shared_evict(keys, args)
   return { OK, left == 0 and 1 or 0 }
 end
 
-redis.register_function{ function_name = 'keyrail_5_shared_keep', callback = keyrail_shared_keep, flags = { 'allow-oom' } }
-redis.register_function{ function_name = 'keyrail_5_shared_return', callback = keyrail_shared_return, flags = { 'allow-oom' } }
-redis.register_function{ function_name = 'keyrail_5_shared_evict', callback = keyrail_shared_evict, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_shared_keep', callback = keyrail_shared_keep, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_shared_return', callback = keyrail_shared_return, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_shared_evict', callback = keyrail_shared_evict, flags = { 'allow-oom' } }

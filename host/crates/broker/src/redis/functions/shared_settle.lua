@@ -1,5 +1,5 @@
--- keyrail_5_shared_commit: settles a delivery with the events that it emits; keyrail_5_shared_fail: puts a failed try on
--- record; keyrail_5_shared_aside: settles it and keeps it with the dead letters.
+-- keyrail_6_shared_commit: settles a delivery with the events that it emits; keyrail_6_shared_fail: puts a failed try on
+-- record; keyrail_6_shared_aside: settles it and keeps it with the dead letters.
 --
 -- Keys:      the stream
 -- Arguments: group, owner, id, count; then to commit: what is kept, number of emits, eight values of each as in commit.lua;
@@ -49,6 +49,6 @@ local function keyrail_shared_aside(keys, args)
   return { OK }
 end
 
-redis.register_function{ function_name = 'keyrail_5_shared_commit', callback = keyrail_shared_commit, flags = { 'allow-oom' } }
-redis.register_function{ function_name = 'keyrail_5_shared_fail', callback = keyrail_shared_fail, flags = { 'allow-oom' } }
-redis.register_function{ function_name = 'keyrail_5_shared_aside', callback = keyrail_shared_aside, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_shared_commit', callback = keyrail_shared_commit, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_shared_fail', callback = keyrail_shared_fail, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_shared_aside', callback = keyrail_shared_aside, flags = { 'allow-oom' } }

@@ -1,4 +1,4 @@
--- keyrail_5_shared_take: gives a host entries of a category that is not partitioned.
+-- keyrail_6_shared_take: gives a host entries of a category that is not partitioned.
 --
 -- Keys:      the stream
 -- Arguments: group, owner, how many, idle time in ms after which an entry is taken from whoever has it
@@ -118,4 +118,4 @@ local function keyrail_shared_take(keys, args)
   return answer
 end
 
-redis.register_function{ function_name = 'keyrail_5_shared_take', callback = keyrail_shared_take, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_shared_take', callback = keyrail_shared_take, flags = { 'allow-oom' } }

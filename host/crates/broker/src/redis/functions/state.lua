@@ -1,4 +1,4 @@
--- keyrail_5_state: one value of the partition's state.
+-- keyrail_6_state: one value of the partition's state.
 --
 -- Keys:      the state
 -- Arguments: scope, group, token, name
@@ -10,4 +10,4 @@ local function keyrail_state(keys, args)
   return { OK, redis.call('HGET', keys[1], args[4]) }
 end
 
-redis.register_function{ function_name = 'keyrail_5_state', callback = keyrail_state, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'keyrail_6_state', callback = keyrail_state, flags = { 'no-writes' } }

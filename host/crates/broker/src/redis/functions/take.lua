@@ -1,4 +1,4 @@
--- keyrail_5_take: reads for the owner.
+-- keyrail_6_take: reads for the owner.
 --
 -- Keys:      the partition's streams
 -- Arguments: scope, collection, group, key, token, place and id of the last entry in hand (0 and '' for none), how many,
@@ -26,4 +26,4 @@ local function keyrail_take(keys, args)
   return { OK, #entries == max and 1 or 0, attempts, settled, place, entries }
 end
 
-redis.register_function{ function_name = 'keyrail_5_take', callback = keyrail_take, flags = { 'allow-oom' } }
+redis.register_function{ function_name = 'keyrail_6_take', callback = keyrail_take, flags = { 'allow-oom' } }

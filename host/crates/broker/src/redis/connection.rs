@@ -145,11 +145,7 @@ impl Connection {
 
     /// One command, one answer.
     pub(super) async fn call(&self, command: &Cmd) -> Result<Value, Failure> {
-        let (mut connection, serial) = match self.present() {
-            Some(found) => found,
-            // In a box, so that the calls of a connection that is there are small: each owner's call allocates its own.
-            None => Box::pin(self.connect()).await?,
-        };
+        let (mut connection, serial) = self.get().await?;
         let result = connection.send_packed_command(command).await;
         self.judge(result, serial)
     }
@@ -159,10 +155,7 @@ impl Connection {
         if count == 0 {
             return Ok(vec![]);
         }
-        let (mut connection, serial) = match self.present() {
-            Some(found) => found,
-            None => Box::pin(self.connect()).await?,
-        };
+        let (mut connection, serial) = self.get().await?;
         let values = connection.send_packed_commands(commands, 0, count).await;
         let values = self.judge(values.map(Value::Array), serial)?;
         match values {
@@ -186,6 +179,14 @@ impl Connection {
             }
         }
         Err(Failure::of(&error))
+    }
+
+    async fn get(&self) -> Result<(MultiplexedConnection, u64), Failure> {
+        match self.present() {
+            Some(found) => Ok(found),
+            // In a box, so that the calls of a connection that is there are small: each owner's call allocates its own.
+            None => Box::pin(self.connect()).await,
+        }
     }
 
     async fn connect(&self) -> Result<(MultiplexedConnection, u64), Failure> {

@@ -93,6 +93,22 @@ async fn c043_the_public_function_checks_keys_itself() {
     assert_eq!(world.number("EXISTS order:__partitions__").await, 0);
 }
 
+/// A time that the server refuses would be found out when the entry is written.
+#[tokio::test]
+async fn a_window_that_is_no_whole_number_is_taken_down_to_one() {
+    let world = World::new().await;
+    for (n, window) in ["0.4", "0.9", "1000.7"].into_iter().enumerate() {
+        let mut call = redis::cmd("FCALL");
+        call.arg("keyrail_publish").arg(1).arg("order:k1");
+        for argument in ["order", "k1", "client", "", window, &format!("e{n}"), "Placed", "1", "", "{}"] {
+            call.arg(argument);
+        }
+        let (status, why): (i64, String) = call.query_async(&mut world.raw.clone()).await.unwrap();
+        assert_eq!(status, 0, "{window}: {why}");
+    }
+    assert_eq!(world.number("EXISTS order:__seen__:e0 order:__seen__:e1 order:__seen__:e2").await, 1);
+}
+
 #[tokio::test]
 async fn the_backfill_lane_is_served_when_the_primary_is_empty() {
     let world = World::new().await;

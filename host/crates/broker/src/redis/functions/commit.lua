@@ -19,8 +19,8 @@ local function note_version(collection, group, key, id, version, stream)
   local lines = redis.pcall('HGET', name, key)
   if failure(lines) then return end
   -- As a rule it is the one that handled the last entry.
-  local line = '\t' .. version .. '\t' .. stream
-  if lines and string.sub(lines, -#line) == line then return end
+  local latest = '\t' .. version .. '\t' .. stream
+  if lines and string.sub(lines, -#latest) == latest then return end
   local kept = {}
   for line in string.gmatch(lines or '', '[^\n]+') do kept[#kept + 1] = line end
   local last = kept[#kept] and string.match(kept[#kept], '^[^\t]*\t([^\t]*)\t')

@@ -15,7 +15,7 @@ local function now_ms()
 end
 
 -- Numbers travel as text: Lua would write a large one as 1e+14.
-local function text(number) return string.format('%d', number) end
+local function text(number) return string.format('%.0f', number) end
 
 -- What a `pcall` failed with, or nil.
 local function failure(reply)

@@ -24,7 +24,8 @@ local function keyrail_publish(keys, args)
       key = args[at + 2],
       key_field = args[at + 3],
       backfill = args[at + 4] ~= '',
-      window = tonumber(args[at + 5]) or 0,
+      -- Whole: the server refuses a fraction, and would do so after the entry is written.
+      window = math.floor(tonumber(args[at + 5]) or 0),
       id = args[at + 6],
       type = args[at + 7],
       version = args[at + 8],
